@@ -5,6 +5,10 @@
 # white space around a line are left out: they would go over the wire. A first line `#!lua ...`
 # stays, it is the server's. So a script has neither block comments nor strings of several lines.
 #
+# The line `--@constant NAME = VALUE` names a number or a text, from there to the end of the script: the value
+# replaces the name, so a constant costs the server nothing. A value may be made of earlier constants; Lua's compiler
+# reckons with numbers. NAME must not be a word of a text, nor the name of something else. A comment may follow.
+#
 # dm_lua_NAME_cluster and dm_sha_NAME_cluster are the same script for a node of a Cluster: DIR/_guard.lua
 # comes first, unless the script says `--@unguarded`, and sharded messages replace the other messages.
 
@@ -13,6 +17,34 @@ function fail(message)
     print message >"/dev/stderr"
     failed = 1
     exit 1
+}
+
+# Returns a line with the values of its constants instead of their names; a field may be called as a constant.
+function fill_in(line,    done, name)
+{
+    done = ""
+    while (match(line, /[A-Za-z_][A-Za-z0-9_]*/)) {
+        name = substr(line, RSTART, RLENGTH)
+        done = done substr(line, 1, RSTART - 1)
+        line = substr(line, RSTART + RLENGTH)
+        done = done (name in constants && done !~ /[.:]$/ ? constants[name] : name)
+    }
+    return done line
+}
+
+# Takes "NAME = VALUE" and perhaps a comment. A value that is more than one number or text gets brackets.
+function define(path, line,    name, value)
+{
+    if (line !~ /^[a-z_]+ = ./)
+        fail(path ": not NAME = VALUE: " line)
+    name = value = line
+    sub(/ = .*/, "", name)
+    sub(/^[a-z_]+ = /, "", value)
+    sub(/[ \t]+-- .*/, "", value)
+    if (name in constants)
+        fail(path ": a second value of " name)
+    value = fill_in(value)
+    constants[name] = value ~ /^[0-9.]+$/ || value ~ /^'[^']*'$/ ? value : "(" value ")"
 }
 
 # Appends the lines of a script to `lines`, and counts them in `count`.
@@ -32,8 +64,11 @@ function embed(dir, name,    path, line, got)
             embed(dir, line)
         } else if (line ~ /^--@unguarded$/) {
             is_guarded = 0
+        } else if (line ~ /^--@constant /) {
+            sub(/^--@constant +/, "", line)
+            define(path, line)
         } else if (line != "" && line !~ /^--/) {
-            lines[++count] = line
+            lines[++count] = fill_in(line)
         }
     }
     if (got < 0)
@@ -95,6 +130,7 @@ BEGIN {
         sub(/\.lua$/, "", name)
         count = 0
         is_guarded = 1
+        split("", constants)
         embed(dir, name)
         put(name)
         make_cluster(dir)

@@ -169,6 +169,7 @@ server_inner_tests = \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_grace \
     tests/server/test_scripts_lone \
+    tests/server/test_scripts_numbers \
     tests/server/test_scripts_own \
     tests/server/test_scripts_queue \
     tests/server/test_scripts_retry \

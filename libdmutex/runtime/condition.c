@@ -15,9 +15,6 @@
 #include "runtime/wait.h"
 #include "store/verdict.h"
 
-/* The most waiters that a broadcast moves in one script. */
-#define MOST_AT_ONCE 256
-
 /* One call of dm_condition_wait(); on the calling thread's stack. */
 struct condition_wait {
     struct dm_wait wait; /* of the attempt that waits; first, because dm_wait_run() gives its functions this member */
@@ -505,7 +502,7 @@ static int run_signal(struct signalling *self, bool is_broadcast)
     int result;
 
     for (;;) {
-        signalled = send_signal(self, is_broadcast ? MOST_AT_ONCE : 1, upto);
+        signalled = send_signal(self, is_broadcast ? DM_SIGNAL_MOST : 1, upto);
         if (signalled.verdict != DM_SAYS_DONE) {
             result = heed(self, &signalled);
             if (result != DM_GO_ON)

@@ -94,13 +94,16 @@ struct dm_leaving {
     const char *mutex; /* the bound mutex: the key in the registry */
 };
 
+/* The most waiters that one request signals. */
+#define DM_SIGNAL_MOST 256
+
 /* The condition and mutex of a signal. */
 struct dm_signal {
     const struct dm_place *condition;
     const struct dm_place *place; /* of the bound mutex; NULL: not known */
     const char *mutex;            /* the mutex's key in the registry; "" if not known */
-    int most;
-    uint64_t upto; /* newer waiters are not meant; 0: all waiting now */
+    int most;                     /* DM_SIGNAL_MOST at most */
+    uint64_t upto;                /* newer waiters are not meant; 0: all waiting now */
 };
 
 /* ---- answers, beside struct dm_answer ---------------------------------------------------- */

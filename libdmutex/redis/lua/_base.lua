@@ -64,7 +64,7 @@ local function read(k)
   local held, newest, health, wanted, cursor, arrival, depth =
     unpack(call('HMGET', k.state, 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival', 'depth'))
   --@include _state
-  local count, its_token = (depth or ''):match('^(%d+) (%d+)$')
+  local count, its_token = (depth or ''):match(depth_form)
   local s = { hold = held, last = tonumber(newest or 0), is_new = not newest, health = tonumber(health or 0),
     is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0), depth = depth,
     count = its_token == newest and tonumber(count) or 1 } -- an earlier hold's depth says nothing
@@ -81,10 +81,10 @@ local function read(k)
   return s
 end
 
--- The lone waiter, until its words are three leases old; a queue does not live longer.
+-- The lone waiter, until its words are as old as a queue can become.
 local function lone_of(s, at)
   local w = s.lone
-  return w and at.now - w.heard <= w.lease * 3000 and w or nil
+  return w and at.now - w.heard <= w.lease * (queue_leases * 1000) and w or nil
 end
 
 -- `state` outlives the lock by a week.

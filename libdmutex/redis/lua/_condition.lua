@@ -23,7 +23,7 @@ end
 -- Returns how many were moved, and whether the caller must go on with the waiters that were not looked at.
 local function signal(k, c, s, at, most, upto)
   local ids = call('ZRANGE', c.queue, '-inf', upto, 'BYSCORE', 'LIMIT', 0, signal_limit)
-  local place, left, moved, deaf = call('ZCARD', k.queue), remaining(k, s, 3600000), 0, nil
+  local place, left, moved, deaf = call('ZCARD', k.queue), remaining(k, s, longest_lease_ms), 0, nil
   local is_free = left == 0
   for _, id in ipairs(ids) do
     local w = entry(c, id)

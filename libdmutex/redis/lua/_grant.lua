@@ -1,7 +1,8 @@
--- Step, and the only place where a lock gets an owner.  The lock of the owner before, if it is there still, is the new
--- owner's then.  Reads lock, state, granted (the hold), token_text, is_timed (the token is of the clock), lease, newest
--- (the last token), is_free (no lock is there), is_told: a message grants, to a waiter, which drop.lua looks at; then
--- wanted, too: the new value of the field, or nil if the value stays.
+-- Step, and the only place where a lock gets a new owner; renew.lua puts an owner back that was the owner before.  The
+-- lock of the owner before, if it is there still, is the new owner's then.  Reads lock, state, granted (the hold),
+-- token_text, is_timed (the token is of the clock), lease, newest (the last token), is_free (no lock is there), and
+-- is_told: a message grants, to a waiter, which drop.lua looks at; then wanted, too: the new value of the field, or nil
+-- if the value stays.
 if is_free or call('PEXPIRE', lock, lease) == 0 then
   call('HSET', lock, 'held', '1')
   call('PEXPIRE', lock, lease)

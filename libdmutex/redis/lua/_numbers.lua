@@ -1,27 +1,61 @@
--- The numbers and forms of the protocol; the scripts name no others.
+-- The numbers and forms of the protocol.  What two scripts must agree on stands here, and nowhere else; factors between
+-- units, such as 1000 us for a ms, have no name.  Names of constants are gone from the scripts that a server gets:
+-- build-aux/embed-lua.awk writes the values.  tests/server/test_scripts_numbers compares the numbers that the client
+-- knows, too.
+
 -- Tokens are the microseconds since 2020-01-01T00:00:00Z, because 4096 times a token is to fit a signed number of 64
 -- bits, until 2091.  All other times here are the server's clock, in microseconds since 1970.
-local epoch_us, epoch_s = 1577836800000000, 1577836800
+--@constant epoch_s = 1577836800
+--@constant epoch_us = epoch_s * 1000000
 -- Tokens are below 2^52, and the next token must be below, too; a larger token would make the name unusable for all.
-local token_limit = 4503599627370495
-local unknown_origin = '0 0000000000000000'
-local state_ms, carrier_ms = 604800000, 10800000 -- the lives of `state`, and of a queue with a carrier of a signal
-local queue_limit = 10000 -- waiters of a queue
-local look_limit, signal_limit, drop_limit = 16, 256, 1024 -- waiters that a look, a signal, a drop look at
+--@constant token_limit = 4503599627370495
+--@constant unknown_origin = '0 0000000000000000'
+
+-- Keys of a mutex: lock, state, queue, waiter; of a condition: cond, sleeper.
+--@constant mutex_keys = 4
+--@constant condition_keys = 2
+
+-- Lives: of `state`; of a queue, in leases of the waiter that was heard of last, at most and at least; of a queue with
+-- a carrier of a signal, which lives as long as the queue of a waiter with the longest lease.
+--@constant state_ms = 7 * 24 * 3600000
+--@constant queue_leases = 3
+--@constant queue_least_leases = 2.5
+--@constant longest_lease_ms = 3600000
+--@constant carrier_ms = queue_leases * longest_lease_ms
+-- A waiter that was not heard of for so long is silent, and passed over; or gone, and removed.  Thirds: of its lease.
+--@constant silent_thirds = 2
+--@constant silent_least_ms = 1000
+--@constant gone_leases = 2
+--@constant gone_least_ms = 2000
+
+--@constant queue_limit = 10000 -- waiters of a queue
+--@constant look_limit = 16 -- waiters that a look looks at
+--@constant signal_limit = 256 -- waiters that a signal looks at
+--@constant drop_limit = 1024 -- waiters that a drop looks at
+
 -- id: "<uuid>:<thread>:<attempt>"; the form finds the uuid and the attempt.
-local id_form = '^([^:]*).*:(%d+)$'
+--@constant id_form = '^([^:]*).*:(%d+)$'
+--@constant uuid_form = '^[^:]*'
 -- hold, in `state`: "<id> <lease ms> <signal><mark><label>" of the hold that was not released.
-local hold_form = '^(%S+) (%d+) (.*)$'
+--@constant hold_form = '^(%S+) (%d+) (.*)$'
 -- The beginning of `hold`: id, lease, and not '' if a signal or a mark follows.
-local holder_form = '^(%S+) (%d+) ([@+-]?)'
+--@constant holder_form = '^(%S+) (%d+) ([@+-]?)'
+-- depth, in `state`: "<hold count> <token>".
+--@constant depth_form = '^(%d+) (%d+)$'
 -- A waiter's words: "<request> <lease> <robust> <heard, server us> <token seen> <signal><label>".
-local words_form = '^(%d+) (%d+) (%d) (%d+) (%d+) (.*)$'
+--@constant words_form = '^(%d+) (%d+) (%d) (%d+) (%d+) (.*)$'
+-- The words of a waiter that the client writes: the form finds the request and robust.
+--@constant ask_form = '^(%d+) %d+ (%d)$'
 -- A waiter's id and words in one text; the usual handoff's form finds in it: id, uuid, attempt, and the words.  It
 -- knows the ids that this library makes; a class takes less time than a set such as [^:].
-local lone_form = '^(%S+) (.*)$'
-local first_form = '^((%w+):%d+:(%d+)) (%d+) (%d+) (%d) (%d+) (%d+) (.*)$'
+--@constant lone_form = '^(%S+) (.*)$'
+--@constant first_form = '^((%w+):%d+:(%d+)) (%d+) (%d+) (%d) (%d+) (%d+) (.*)$'
 -- "@<key of the condition> " of a waiter that a signal brought to the mutex, or nothing; it goes into `hold`, too.
-local signal_form = '^@%S+ '
+--@constant signal_form = '^@%S+ '
+--@constant signal_key_form = '^@(%S+) '
 -- The mark of a hold, which a renewal writes: "+ " tell the holder of the first waiter; "- " likewise, and the end of
 -- the lease is no death.  A label begins with a digit, so a label is never taken for a mark.
-local mark_form = '^[+-] '
+--@constant mark_form = '^[+-] '
+--@constant mark_without_death = '- '
+-- What all keys begin with, up to the group.
+--@constant prefix_form = '^(.-):{'

@@ -3,7 +3,7 @@
 -- ran, and is new from now on.
 local born = origin:sub(1, -18)
 if born:sub(1, 1) == '-' then
-  local mark = KEYS[1]:match('^(.-):{') .. ':server'
+  local mark = KEYS[1]:match(prefix_form) .. ':server'
   born = call('HGET', mark, 'since')
   if not born then
     born = now_text

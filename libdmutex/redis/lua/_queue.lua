@@ -53,7 +53,7 @@ local function gather(k, s, at)
 end
 
 -- A waiter that was not heard of for two leases is gone.
-local function is_gone(w, at) return at.now - w.heard > math.max(w.lease * 2, 2000) * 1000 end
+local function is_gone(w, at) return at.now - w.heard > math.max(w.lease * gone_leases, gone_least_ms) * 1000 end
 
 -- The mutex has waiters, of whom the newest has this arrival number.
 local function note_wanted(k, s, arrival)

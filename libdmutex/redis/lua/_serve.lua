@@ -3,7 +3,7 @@
 -- A signal that dies with its receiver is owed to the next waiter of the condition, whose poll pays the debt: the
 -- scripts of a mutex know no keys of conditions.  words: a label with the signal before it.
 local function owe_signal(k, words)
-  local condition = words:match('^@(%S+) ')
+  local condition = words:match(signal_key_form)
   if not condition then return end
   local field = 'debt ' .. condition
   call('HSET', k.state, field, (call('HGET', k.state, field) or 0) + 1)
@@ -135,7 +135,7 @@ local function note_death(k, s)
   s.is_free = true
   if not s.hold then return end
   owe_signal(k, s.label)
-  end_hold(k, s, split(s.label) == '- ' and 0 or 1)
+  end_hold(k, s, split(s.label) == mark_without_death and 0 or 1)
 end
 
 -- The ms that the server still grants the owner.  More than the lease: the server's clock was set back, or some program

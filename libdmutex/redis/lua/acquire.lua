@@ -5,6 +5,7 @@
 -- ARGV  id, lease ms, the beginning of a waiter's words: "<request> <lease> <robust 0|1>", highest token seen,
 --       try|queue|arrival number to bring back, inbox prefix, origin (_origin.lua), label, then of each unanswered
 --       release of this lock by this process: <thread>:<attempt>:<how>
+--@constant owed_at = 9 -- the first of them
 -- Answer {owned, token, dead, now} {busy, remaining, now, ms for which a free lock is granted to nobody, more}
 --        {queued, position, remaining, arrival, now, more}  more = 1: a poll must serve the waiters
 --        {full} {notrecoverable}
@@ -62,8 +63,8 @@ end
 --@include _queue
 --@include _tell
 --@include _serve
-local request, robust = ask:match('^(%d+) %d+ (%d)$')
-local k, c, back = mutex_at(1), condition_at(5), tonumber(manner) and manner
+local request, robust = ask:match(ask_form)
+local k, c, back = mutex_at(1), condition_at(1 + mutex_keys), tonumber(manner) and manner
 local s, now = read(k), now_text + 0
 local at = { now = now, now_text = now_text, inbox = inbox, born = born + 0, origin = origin }
 local me = caller(id .. ' ' .. lease .. ' ' .. label, seen, request, robust, at)
@@ -81,9 +82,9 @@ end
 if still_owns(k, s, me, at) then
   return { 'owned', s.last, robust == '1' and s.health or 0, now }
 end
-for i = 9, #ARGV do
+for i = owed_at, #ARGV do
   local who, how = ARGV[i]:match('^(%d+:%d+):(%d)$')
-  local other = me.id:match('^[^:]*') .. ':' .. who
+  local other = me.id:match(uuid_form) .. ':' .. who
   if s.id == other then
     if how == '1' then owe_signal(k, s.label) end
     end_hold(k, s, tonumber(how))

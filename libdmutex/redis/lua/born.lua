@@ -16,14 +16,16 @@ local id, uptime = info:match('run_id:(%x+)'), info:match('uptime_in_seconds:(-?
 if not (id and uptime) then return 0 end
 local second = info:match('master_replid2:(%x+)') or ''
 local epoch = second:find('[^0]') and info:match('master_replid:(%x+)') or '-' -- '-': not promoted, or long ago
-local config, is_part = ARGV[1] ~= '' and ARGV[1] or nil, ARGV[2] == 'part'
+local mark_key, config, part = KEYS[1], unpack(ARGV)
+local is_part = part == 'part'
+if config == '' then config = nil end
 local noted, noted_since, mark_of_first, noted_config =
-  unpack(call('HMGET', KEYS[1], 'mark', 'since', 'server', 'config'))
+  unpack(call('HMGET', mark_key, 'mark', 'since', 'server', 'config'))
 local mark, since, t = noted or '', tonumber(noted_since or nil), call('TIME')
 local now = t[1] * 1000000 + t[2]
 local is_same = since and (mark == id .. '/' .. epoch or epoch == '-' and mark:match('^%x+') == id)
 if config and config ~= noted_config then
-  call('HSET', KEYS[1], 'config', config)
+  call('HSET', mark_key, 'config', config)
   is_same = is_same and not noted_config
 end
 if is_same then return since end
@@ -33,5 +35,5 @@ if is_same then return since end
 local is_after_switch = config and config ~= '1' or epoch ~= '-'
 since = (noted or noted_since or mark_of_first or is_part or is_after_switch) and now or
   now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds
-call('HSET', KEYS[1], 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
+call('HSET', mark_key, 'mark', id .. '/' .. epoch, 'since', string.format('%.0f', since))
 return since

@@ -13,7 +13,7 @@ local call = redis.call
 --@include _serve
 --@include _condition
 local hold, lease, seen, request, robust, inbox, origin = unpack(ARGV)
-local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, origin)
+local k, c, at = mutex_at(1), condition_at(1 + mutex_keys), circumstances(inbox, origin)
 local s, me = read(k), caller(hold, seen, request, robust, at)
 check_queue(c)
 gather(k, s, at)

@@ -29,7 +29,7 @@ end
 --@include _tell
 --@include _serve
 --@include _condition
-local k, c, at = mutex_at(3), condition_at(1), circumstances(inbox, origin)
+local k, c, at = mutex_at(1 + condition_keys), condition_at(1), circumstances(inbox, origin)
 local s = read(k)
 upto = upto ~= '' and upto or last_arrival
 check_queue(c)

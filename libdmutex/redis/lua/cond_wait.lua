@@ -12,7 +12,7 @@ local call = redis.call
 --@include _tell
 --@include _serve
 local ended, how, hold, lease, seen, request, robust, mutex, inbox, origin = unpack(ARGV)
-local k, c, at = mutex_at(1), condition_at(5), circumstances(inbox, origin)
+local k, c, at = mutex_at(1), condition_at(1 + mutex_keys), circumstances(inbox, origin)
 local me, s = caller(hold, seen, request, robust, at), read(k)
 local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c.waiter, 'mutex', 'arrival'))
 gather(k, s, at)

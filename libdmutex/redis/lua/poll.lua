@@ -4,6 +4,8 @@
 -- ARGV  inbox prefix, label, origin (_origin.lua), then per attempt: id, request,
 --       lease ms, robust, highest token seen, number of keys (4 or 6).  An attempt that waits for nothing (serving
 --       only) polls as attempt 0.
+--@constant attempts_at = 4
+--@constant attempt_words = 6
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining}
 --        {waiting} {unknown}; where waiters are left to be served: {queued, position, remaining, 0, now, 1}
 --        {waiting, 1} {unknown, 1}  {notrecoverable} {error, message}
@@ -14,7 +16,7 @@ local call = redis.call
 --@include _tell
 --@include _serve
 --@include _condition
-local inbox, label, origin = unpack(ARGV, 1, 3)
+local inbox, label, origin = unpack(ARGV, 1, attempts_at - 1)
 local at = circumstances(inbox, origin)
 
 local function look(k, c, me)
@@ -56,11 +58,12 @@ local function look(k, c, me)
 end
 
 local answer, key = { at.now }, 1
-for first = 4, #ARGV, 6 do
-  local id, request, lease, robust, seen, keys = unpack(ARGV, first, first + 5)
+for first = attempts_at, #ARGV, attempt_words do
+  local id, request, lease, robust, seen, keys = unpack(ARGV, first, first + (attempt_words - 1))
   local me = { id = id, request = request, lease = lease, robust = robust, seen = seen, signal = '', label = label,
     heard = at.now_text }
-  local is_done, result = pcall(look, mutex_at(key), keys == '6' and condition_at(key + 4) or nil, me)
+  local c = keys + 0 > mutex_keys and condition_at(key + mutex_keys) or nil
+  local is_done, result = pcall(look, mutex_at(key), c, me)
   answer[#answer + 1] = is_done and result or { 'error', type(result) == 'table' and result.err or tostring(result) }
   key = key + keys
 end

@@ -37,7 +37,7 @@ end
 --@include _tell
 --@include _queue
 --@include _serve
-local k, c = mutex_at(1), condition_at(5)
+local k, c = mutex_at(1), condition_at(1 + mutex_keys)
 local s, at = read(k), circumstances(inbox, origin)
 if c then check_queue(c) end
 gather(k, s, at)

@@ -8,6 +8,8 @@
 -- KEYS  per lock: lock state
 -- ARGV  per lock: hold, with a mark if the hold is marked from now on; lease ms, hold count, token, and the keys queue
 --       and waiter
+--@constant hold_keys = 2
+--@constant hold_words = 6
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others; at last, if a hold on several
 --        servers was lost here, since when the server is there
 --
@@ -79,15 +81,17 @@ local function confirm(k, hold, lease, count, token)
   return has_waiter(k, s, hold) and 2 or 1
 end
 
-local answer, has_lost_part = { at.now }, false
-for i = 1, #KEYS / 2 do
-  local hold, lease, count, token, queue, waiter = unpack(ARGV, i * 6 - 5, i * 6)
-  local k = { lock = KEYS[i * 2 - 1], state = KEYS[i * 2], queue = queue, waiter = waiter }
-  answer[i + 1] = confirm(k, hold, lease, count, token)
-  has_lost_part = has_lost_part or answer[i + 1] == 0 and token:sub(1, 1) == '+'
+local answer, key, has_lost_part = { at.now }, 1, false
+for first = 1, #ARGV, hold_words do
+  local hold, lease, count, token, queue, waiter = unpack(ARGV, first, first + (hold_words - 1))
+  local k = { lock = KEYS[key], state = KEYS[key + 1], queue = queue, waiter = waiter }
+  local result = confirm(k, hold, lease, count, token)
+  answer[#answer + 1] = result
+  has_lost_part = has_lost_part or result == 0 and token:sub(1, 1) == '+'
+  key = key + hold_keys
 end
 if has_lost_part then
-  local born = call('HGET', KEYS[1]:match('^(.-):{') .. ':server', 'since') -- false: deleted, so the server is new
+  local born = call('HGET', KEYS[1]:match(prefix_form) .. ':server', 'since') -- false: deleted, so the server is new
   answer[#answer + 1] = tonumber(born or at.now)
 end
 return answer
