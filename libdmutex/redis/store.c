@@ -323,37 +323,43 @@ int64_t dm_store_span_at(const redisReply *reply, size_t index)
     return dm_store_span_of(dm_store_number_at(reply, index));
 }
 
-/* {owned, token, dead, now} {busy, remaining, now, grace, more} {queued, position, remaining, arrival, now, more} */
+/* The words behind the first of the scripts' answers about an attempt, in the order of lua/acquire.lua and others. */
+enum { OWNED_TOKEN = 1, OWNED_DEAD, OWNED_NOW_US };
+enum { BUSY_REMAINING_MS = 1, BUSY_NOW_US, BUSY_GRACE_MS, BUSY_MORE };
+enum { QUEUED_POSITION = 1, QUEUED_REMAINING_MS, QUEUED_ARRIVAL, QUEUED_NOW_US, QUEUED_MORE };
+enum { UNKNOWN_MORE = 1 };                 /* lua/poll.lua */
+enum { WAITING_MORE = 1, WAITING_NOW_US }; /* lua/cond_wait.lua, lua/poll.lua */
+
 bool dm_store_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
 {
     struct dm_answer answer = { 0 };
 
     if (dm_reply_is(reply, "owned")) {
         answer.verdict = DM_SAYS_OWNED;
-        answer.is_owner_dead = dm_store_number_at(reply, 2) == 1;
-        answer.store_us = dm_store_time_at(reply, 3);
-        if (!dm_reply_number(reply, 1, &answer.token) || answer.token >= DM_TOKEN_LIMIT)
+        answer.is_owner_dead = dm_store_number_at(reply, OWNED_DEAD) == 1;
+        answer.store_us = dm_store_time_at(reply, OWNED_NOW_US);
+        if (!dm_reply_number(reply, OWNED_TOKEN, &answer.token) || answer.token >= DM_TOKEN_LIMIT)
             return false;
     } else if (dm_reply_is(reply, "busy")) {
         answer.verdict = DM_SAYS_BUSY;
-        answer.remaining_ms = dm_store_span_at(reply, 1);
-        answer.store_us = dm_store_time_at(reply, 2);
-        answer.grace_ms = dm_store_span_at(reply, 3);
-        answer.is_wanted = dm_store_number_at(reply, 4) == 1;
+        answer.remaining_ms = dm_store_span_at(reply, BUSY_REMAINING_MS);
+        answer.store_us = dm_store_time_at(reply, BUSY_NOW_US);
+        answer.grace_ms = dm_store_span_at(reply, BUSY_GRACE_MS);
+        answer.is_wanted = dm_store_number_at(reply, BUSY_MORE) == 1;
     } else if (dm_reply_is(reply, "queued")) {
         answer.verdict = DM_SAYS_QUEUED;
-        answer.position = dm_store_number_at(reply, 1);
-        answer.remaining_ms = dm_store_span_at(reply, 2);
-        answer.arrival = dm_store_number_at(reply, 3);
-        answer.store_us = dm_store_time_at(reply, 4);
-        answer.is_wanted = dm_store_number_at(reply, 5) == 1;
+        answer.position = dm_store_number_at(reply, QUEUED_POSITION);
+        answer.remaining_ms = dm_store_span_at(reply, QUEUED_REMAINING_MS);
+        answer.arrival = dm_store_number_at(reply, QUEUED_ARRIVAL);
+        answer.store_us = dm_store_time_at(reply, QUEUED_NOW_US);
+        answer.is_wanted = dm_store_number_at(reply, QUEUED_MORE) == 1;
     } else if (dm_reply_is(reply, "unknown")) {
         answer.verdict = DM_SAYS_UNKNOWN;
-        answer.is_wanted = dm_store_number_at(reply, 1) == 1;
+        answer.is_wanted = dm_store_number_at(reply, UNKNOWN_MORE) == 1;
     } else if (dm_reply_is(reply, "waiting")) {
         answer.verdict = DM_SAYS_WAITING;
-        answer.is_wanted = dm_store_number_at(reply, 1) == 1;
-        answer.store_us = dm_store_time_at(reply, 2);
+        answer.is_wanted = dm_store_number_at(reply, WAITING_MORE) == 1;
+        answer.store_us = dm_store_time_at(reply, WAITING_NOW_US);
     } else if (dm_reply_is(reply, "notowner")) {
         answer.verdict = DM_SAYS_NOT_OWNER;
     } else if (dm_reply_is(reply, "bound")) {

@@ -89,16 +89,18 @@ static bool read_bound(const struct redisReply *reply, struct dm_signalled *sign
     return true;
 }
 
-/* {none} {bound, mutex} {moved, newest meant, left, more} */
+/* The words behind `moved` of lua/cond_signal.lua, which also answers {none} and {bound, mutex}. */
+enum { MOVED_UPTO = 1, MOVED_LEFT, MOVED_MORE };
+
 static bool read_signalled(const struct redisReply *reply, struct dm_signalled *signalled)
 {
     if (dm_reply_is(reply, "none"))
         return true;
     if (dm_reply_is(reply, "bound"))
         return read_bound(reply, signalled);
-    signalled->upto = dm_store_number_at(reply, 1);
-    signalled->has_left = dm_store_number_at(reply, 2) == 1;
-    signalled->must_serve = dm_store_number_at(reply, 3) == 1;
+    signalled->upto = dm_store_number_at(reply, MOVED_UPTO);
+    signalled->has_left = dm_store_number_at(reply, MOVED_LEFT) == 1;
+    signalled->must_serve = dm_store_number_at(reply, MOVED_MORE) == 1;
     return dm_reply_is(reply, "moved");
 }
 

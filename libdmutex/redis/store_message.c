@@ -16,8 +16,12 @@
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
+/* The numbers of a grant, lua/_offer.lua, and of a signal, lua/_condition.lua; each message begins with the attempt. */
+enum { GRANTED_ATTEMPT, GRANTED_REQUEST, GRANTED_TOKEN, GRANTED_LEASE, GRANTED_DEAD, GRANTED_NUMBERS };
+enum { SIGNALLED_ATTEMPT, SIGNALLED_POSITION, SIGNALLED_REMAINING_MS, SIGNALLED_NUMBERS };
+
 /* The most numbers of any message: those of a grant. */
-#define MESSAGE_NUMBERS 5
+#define MESSAGE_NUMBERS GRANTED_NUMBERS
 
 /* Reads "<word> <number>..." with `count` numbers.  Returns the text behind the numbers; NULL: another message. */
 static const char *read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
@@ -46,12 +50,12 @@ static bool is_words(const char *text, const char *word, int count, uint64_t ret
     return rest && *rest == '\0';
 }
 
-/* attempt request token lease dead server; version 0.1.0 does not say the server. */
+/* The server is behind the numbers; version 0.1.0 does not say it. */
 static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], uint64_t *ret_run)
 {
-    const char *rest = read_words(text, "granted", 5, ret_numbers);
+    const char *rest = read_words(text, "granted", GRANTED_NUMBERS, ret_numbers);
 
-    if (!rest || ret_numbers[2] >= DM_TOKEN_LIMIT)
+    if (!rest || ret_numbers[GRANTED_TOKEN] >= DM_TOKEN_LIMIT)
         return false;
     if (*rest == '\0')
         return true;
@@ -73,16 +77,17 @@ bool dm_store_read_message(const char *text, struct dm_message *ret_message, uin
         message.kind = DM_MESSAGE_ASK;
     } else if (is_words(text, "wanted", 1, numbers)) {
         message.kind = DM_MESSAGE_WANTED;
-    } else if (is_words(text, "signalled", 3, numbers)) { /* attempt position remaining */
+    } else if (is_words(text, "signalled", SIGNALLED_NUMBERS, numbers)) {
         message.kind = DM_MESSAGE_SIGNALLED;
         message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED,
-                                             .position = numbers[1],
-                                             .remaining_ms = dm_store_span_of(numbers[2]) };
+                                             .position = numbers[SIGNALLED_POSITION],
+                                             .remaining_ms = dm_store_span_of(numbers[SIGNALLED_REMAINING_MS]) };
     } else if (is_grant(text, numbers, &run)) {
         message.kind = DM_MESSAGE_GRANTED;
-        message.request = numbers[1];
-        message.answer =
-            (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = numbers[2], .is_owner_dead = numbers[4] == 1 };
+        message.request = numbers[GRANTED_REQUEST];
+        message.answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED,
+                                             .token = numbers[GRANTED_TOKEN],
+                                             .is_owner_dead = numbers[GRANTED_DEAD] == 1 };
     } else {
         return false;
     }

@@ -28,6 +28,9 @@ enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask 
     return dm_store_run_for_number(store, &args, SCRIPT(store, consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
 }
 
+/* The words of lua/force.lua. */
+enum { BROKEN_MORE = 1 };
+
 /* Not repeated by anyone: a second call would break the next holder's hold (I3). */
 enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *keys, const struct dm_deadline *deadline,
                                bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
@@ -44,7 +47,7 @@ enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *ke
     verdict = dm_store_run(store, &args, SCRIPT(store, force), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    *ret_must_serve = dm_store_number_at(reply, 1) == 1;
+    *ret_must_serve = dm_store_number_at(reply, BROKEN_MORE) == 1;
     if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
         verdict = dm_store_nonsense(ret_reason);
     freeReplyObject(reply);
@@ -80,20 +83,23 @@ void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65]
 void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
-    const char *owner = dm_store_text_at(reply, 0);
+    const char *owner = dm_store_text_at(reply, DM_SHOWN_OWNER);
 
-    info.token = dm_store_number_at(reply, 3);
-    info.waiters = (uint32_t)dm_store_number_at(reply, 5);
-    info.health = (uint32_t)dm_store_number_at(reply, 6);
+    info.token = dm_store_number_at(reply, DM_SHOWN_TOKEN);
+    info.waiters = (uint32_t)dm_store_number_at(reply, DM_SHOWN_WAITERS);
+    info.health = (uint32_t)dm_store_number_at(reply, DM_SHOWN_HEALTH);
     if (owner[0]) {
         info.locked = 1;
-        info.hold_count = (uint32_t)dm_store_number_at(reply, 1);
-        info.remaining_ms = dm_store_span_at(reply, 2);
+        info.hold_count = (uint32_t)dm_store_number_at(reply, DM_SHOWN_HOLD_COUNT);
+        info.remaining_ms = dm_store_span_at(reply, DM_SHOWN_REMAINING_MS);
         sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
-        dm_store_read_label(dm_store_text_at(reply, 4), &info.pid, info.host, info.program);
+        dm_store_read_label(dm_store_text_at(reply, DM_SHOWN_LABEL), &info.pid, info.host, info.program);
     }
     *ret_info = info;
 }
+
+/* The words of lua/info.lua, in its order. */
+enum { INFO_NOW_US = DM_SHOWN_COUNT, INFO_GRANTED_US, INFO_POSITION, INFO_GRACE_MS, INFO_COUNT };
 
 /*
  * Reads the answer of lua/info.lua.  A token is the moment of its grant, unless the server's clock was set back
@@ -101,12 +107,12 @@ void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info)
  */
 static void read_info(const redisReply *reply, struct dm_info *ret_info)
 {
-    int64_t now_us = dm_store_time_at(reply, 7), granted_us = dm_store_time_at(reply, 8);
+    int64_t now_us = dm_store_time_at(reply, INFO_NOW_US), granted_us = dm_store_time_at(reply, INFO_GRANTED_US);
 
     dm_store_read_shown(reply, &ret_info->shown);
     ret_info->held_ms = now_us > granted_us ? (now_us - granted_us) / 1000 : 0;
-    ret_info->position = dm_store_number_at(reply, 9);
-    ret_info->grace_ms = dm_store_span_at(reply, 10);
+    ret_info->position = dm_store_number_at(reply, INFO_POSITION);
+    ret_info->grace_ms = dm_store_span_at(reply, INFO_GRACE_MS);
 }
 
 /* Writes nothing on the server: the only script that a replica, or a full server, would run. */
@@ -128,7 +134,7 @@ enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, 
     verdict = dm_store_run(store, &args, SCRIPT(store, info), deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 11)
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == INFO_COUNT)
         read_info(reply, ret_info);
     else
         verdict = dm_store_nonsense(ret_reason);

@@ -225,7 +225,19 @@ const char *dm_store_text_at(const struct redisReply *reply, size_t index);
 /* Reads a label, "<pid> <host> <program>", as far as the label is one. */
 void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33]);
 
-/* Reads {owner or '', hold count, remaining ms, token, label, waiters, health}. */
+/* The words that lua/info.lua and lua/view.lua answer about a mutex first; each goes on with words of its own. */
+enum {
+    DM_SHOWN_OWNER, /* "" if the mutex is free */
+    DM_SHOWN_HOLD_COUNT,
+    DM_SHOWN_REMAINING_MS,
+    DM_SHOWN_TOKEN,
+    DM_SHOWN_LABEL,
+    DM_SHOWN_WAITERS,
+    DM_SHOWN_HEALTH,
+    DM_SHOWN_COUNT
+};
+
+/* Reads those words. */
 void dm_store_read_shown(const struct redisReply *reply, dmutex_info_t *ret_info);
 
 /* 0 where the reply has no number there. */

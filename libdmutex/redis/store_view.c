@@ -170,39 +170,44 @@ static void empty(struct batch *batch)
 
 /* ---- the script -------------------------------------------------------------------------- */
 
+/* The words of lua/view.lua: the first answer, which is of all names, and what comes behind; in its order. */
+enum { HEAD_NOW_US, HEAD_GRACE_MS };
+enum { MUTEX_GRANTED_US = DM_SHOWN_COUNT, MUTEX_LEASE_MS, MUTEX_MARK, MUTEX_WAITERS_BEGIN };
+enum { COND_MUTEX, COND_WAITERS, COND_WAITERS_BEGIN };
+enum { WAITER_ID, WAITER_ARRIVAL_US, WAITER_HEARD_US, WAITER_LEASE_MS, WAITER_LABEL };
+
 static int64_t since(const redisReply *head, uint64_t moment_us)
 {
-    int64_t now_us = dm_store_time_at(head, 0), then_us = dm_store_time_of(moment_us);
+    int64_t now_us = dm_store_time_at(head, HEAD_NOW_US), then_us = dm_store_time_of(moment_us);
 
     return now_us > then_us ? (now_us - then_us) / 1000 : 0;
 }
 
-/* {id, arrival us, heard us, lease ms, label} */
 static void read_waiter(const redisReply *head, const redisReply *reply, struct dm_seen_waiter *ret_waiter)
 {
-    struct dm_seen_waiter waiter = { .lease_ms = (uint32_t)dm_store_number_at(reply, 3) };
+    struct dm_seen_waiter waiter = { .lease_ms = (uint32_t)dm_store_number_at(reply, WAITER_LEASE_MS) };
 
-    sscanf(dm_store_text_at(reply, 0), "%32[^:]:%" SCNu64, waiter.owner, &waiter.thread);
-    dm_store_read_label(dm_store_text_at(reply, 4), &waiter.pid, waiter.host, waiter.program);
-    waiter.waited_ms = since(head, dm_store_number_at(reply, 1));
-    waiter.silent_ms = since(head, dm_store_number_at(reply, 2));
+    sscanf(dm_store_text_at(reply, WAITER_ID), "%32[^:]:%" SCNu64, waiter.owner, &waiter.thread);
+    dm_store_read_label(dm_store_text_at(reply, WAITER_LABEL), &waiter.pid, waiter.host, waiter.program);
+    waiter.waited_ms = since(head, dm_store_number_at(reply, WAITER_ARRIVAL_US));
+    waiter.silent_ms = since(head, dm_store_number_at(reply, WAITER_HEARD_US));
     *ret_waiter = waiter;
 }
 
-/* Reads a mutex's ten words, or a condition's two.  Returns how many words were read. */
+/* Reads the words of a mutex, or of a condition.  Returns where its waiters begin. */
 static size_t read_words(const redisReply *head, const redisReply *reply, struct dm_seen *seen)
 {
     if (is_condition(seen->key)) {
-        seen->mutex = dm_store_text_at(reply, 0);
-        seen->info.shown.waiters = (uint32_t)dm_store_number_at(reply, 1);
-        return 2;
+        seen->mutex = dm_store_text_at(reply, COND_MUTEX);
+        seen->info.shown.waiters = (uint32_t)dm_store_number_at(reply, COND_WAITERS);
+        return COND_WAITERS_BEGIN;
     }
     dm_store_read_shown(reply, &seen->info.shown);
-    seen->info.held_ms = since(head, dm_store_number_at(reply, 7));
-    seen->info.grace_ms = dm_store_span_at(head, 1);
-    seen->lease_ms = (uint32_t)dm_store_number_at(reply, 8);
-    seen->is_kept = seen->info.shown.locked && strcmp(dm_store_text_at(reply, 9), "- ") == 0;
-    return 10;
+    seen->info.held_ms = since(head, dm_store_number_at(reply, MUTEX_GRANTED_US));
+    seen->info.grace_ms = dm_store_span_at(head, HEAD_GRACE_MS);
+    seen->lease_ms = (uint32_t)dm_store_number_at(reply, MUTEX_LEASE_MS);
+    seen->is_kept = seen->info.shown.locked && strcmp(dm_store_text_at(reply, MUTEX_MARK), "- ") == 0;
+    return MUTEX_WAITERS_BEGIN;
 }
 
 static void tell(const struct dm_view *view, const struct found *found, struct dm_seen_waiter *waiters,
