@@ -250,26 +250,26 @@ static int64_t ask_birth(struct doctor *doctor, bool *ret_is_known)
 {
     char beginning[80], key[100];
     redisReply *reply;
-    int64_t born_us = 0;
+    int64_t since_us = 0;
 
     begin_name(doctor, beginning, sizeof beginning);
     snprintf(key, sizeof key, "%s:server", beginning);
     reply = doctor_ask(doctor, (const char *const[]){ "HGET", key, "since", NULL });
     *ret_is_known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
     if (reply && reply->type == REDIS_REPLY_STRING)
-        born_us = atoll(reply->str);
+        since_us = atoll(reply->str);
     if (reply)
         freeReplyObject(reply);
-    return born_us;
+    return since_us;
 }
 
 /* A server that has come after another grants nothing for a lease, and for the option switch before. */
-static void tell_grace(struct doctor *doctor, int64_t born_us, int64_t now_us)
+static void tell_grace(struct doctor *doctor, int64_t since_us, int64_t now_us)
 {
-    int64_t past_us = now_us - born_us - doctor->url->switch_ms * INT64_C(1000);
+    int64_t past_us = now_us - since_us - doctor->url->switch_ms * INT64_C(1000);
     int64_t left_us = DM_LEASE_DEFAULT_MS * INT64_C(1000) - past_us;
 
-    if (born_us == 0)
+    if (since_us == 0)
         doctor_find(doctor, GRADE_OK, "grace",
                     "no program has used this server yet: the first notes since when it runs");
     else if (left_us > 0)
@@ -282,10 +282,10 @@ static void tell_grace(struct doctor *doctor, int64_t born_us, int64_t now_us)
 
 void doctor_look_at_grace(struct doctor *doctor)
 {
-    int64_t born_us, trip_us, ahead_us;
+    int64_t since_us, trip_us, ahead_us;
     bool is_known;
 
-    born_us = ask_birth(doctor, &is_known);
+    since_us = ask_birth(doctor, &is_known);
     doctor->facts.knows_birth = is_known ? YES : NO;
     if (!doctor->url->has_grace) {
         doctor_find(doctor, doctor->url->kind == DM_URL_LOCAL ? GRADE_OK : GRADE_WARN, "grace",
@@ -295,6 +295,6 @@ void doctor_look_at_grace(struct doctor *doctor)
     } else if (!is_known || !ask_time(doctor, &trip_us, &ahead_us)) {
         doctor_find(doctor, GRADE_WARN, "grace", "since when the server is there is not known");
     } else {
-        tell_grace(doctor, born_us, real_us() + ahead_us);
+        tell_grace(doctor, since_us, real_us() + ahead_us);
     }
 }

@@ -40,7 +40,7 @@ struct dm_answer {
     int64_t remaining_ms; /* QUEUED, BUSY: of the owner's lease */
     int64_t grace_ms;     /* BUSY: free, and for so long nobody gets the lock, because the store is new */
     int64_t store_us;     /* the store's clock, 0 not told */
-    int64_t born_us;      /* of a posted acquire or renewal: since when the store is new, by its clock; 0: not told */
+    int64_t since_us;     /* of a posted acquire or renewal: since when the store is new, by its clock; 0: not told */
     int64_t from_ns;      /* OWNED: the lease counts from here, whatever was known before; 0: from the sending */
 };
 

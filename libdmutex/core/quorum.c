@@ -147,10 +147,10 @@ static void note_owned(struct dm_quorum *quorum, struct dm_leg *leg, enum dm_quo
 /* An answer that is older than the birth is of the server before. */
 void dm_quorum_doubt(const struct dm_quorum *quorum, enum dm_quorum_question question, struct dm_answer *answer)
 {
-    int64_t age_ms = (answer->store_us - answer->born_us) / 1000, left_ms = quorum->lease_ms - age_ms;
+    int64_t age_ms = (answer->store_us - answer->since_us) / 1000, left_ms = quorum->lease_ms - age_ms;
     bool is_renewal = question == DM_QUORUM_RENEW;
 
-    if (!answer->born_us || age_ms < 0 || left_ms <= 0)
+    if (!answer->since_us || age_ms < 0 || left_ms <= 0)
         return;
     if (is_renewal && answer->verdict == DM_SAYS_UNKNOWN)
         answer->grace_ms = left_ms;

@@ -96,15 +96,15 @@ void dm_args_origin(struct dm_args *args)
 }
 
 /* May be called again for another server: the text is written anew, in the same room. */
-void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run)
+void dm_args_set_server(struct dm_args *args, int64_t since_us, uint64_t run)
 {
     char *text = (char *)args->texts[args->origin_at], *end = text;
 
     if (!args->origin_at)
         return;
-    if (born_us < 0)
+    if (since_us < 0)
         *end++ = '-';
-    end = dm_number_write(end, (uint64_t)(born_us < 0 ? -born_us : born_us));
+    end = dm_number_write(end, (uint64_t)(since_us < 0 ? -since_us : since_us));
     *end++ = ' ';
     args->lengths[args->origin_at] = (size_t)(write_run(end, run) - text);
 }

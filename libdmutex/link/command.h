@@ -59,7 +59,7 @@ char *dm_args_room(struct dm_args *args, int numbers);
  * digits.  The argument counts as two numbers of dm_args_init().
  */
 void dm_args_origin(struct dm_args *args);
-void dm_args_set_server(struct dm_args *args, int64_t born_us, uint64_t run);
+void dm_args_set_server(struct dm_args *args, int64_t since_us, uint64_t run);
 
 /* Writes the decimal digits of a number, without a NUL, and returns their end. */
 char *dm_number_write(char *to, uint64_t number);

@@ -400,7 +400,7 @@ static void take_id(struct dm_greeting *greeting, const redisReply *reply)
 static void take_born(struct dm_greeting *greeting, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
-        greeting->server.born_us = (uint64_t)reply->integer;
+        greeting->server.since_us = (uint64_t)reply->integer;
     else
         warn_once(greeting, DM_STEP_BORN,
                   "the server does not say since when it is there: after a failover two may own a mutex");

@@ -37,9 +37,9 @@ enum dm_greeting_step {
 
 /* Which server has greeted. */
 struct dm_server {
-    uint64_t run;     /* the first 16 hexadecimal digits of the server's run id; 0: not known */
-    uint64_t epoch;   /* likewise of the master_replid drawn at the server's promotion; 0: never promoted */
-    uint64_t born_us; /* since when the server has its identity, by the server's clock; 0: since long, or not known */
+    uint64_t run;      /* the first 16 hexadecimal digits of the server's run id; 0: not known */
+    uint64_t epoch;    /* likewise of the master_replid drawn at the server's promotion; 0: never promoted */
+    uint64_t since_us; /* since when the server has its identity, by the server's clock; 0: since long, or not known */
 };
 
 /* The first 16 digits of a run id; 0 where there are fewer. */

@@ -90,7 +90,7 @@ static uint64_t note_server(void *user)
 
     dm_assert_held(DM_RANK_CONN);
     dm_mutex_lock(&line->node->lock);
-    if (!dm_server_is_same(server, &line->server) || server->born_us != line->server.born_us)
+    if (!dm_server_is_same(server, &line->server) || server->since_us != line->server.since_us)
         line->number++;
     line->server = *server;
     number = line->number;
@@ -484,9 +484,9 @@ static struct dm_command format(struct dm_node *node, struct dm_args *args)
     struct dm_command command;
     struct dm_server server;
     uint64_t number = dm_line_server(&node->commands, &server);
-    int64_t born_us = server.born_us ? (int64_t)(server.born_us + node->url->switch_ms * UINT64_C(1000)) : 0;
+    int64_t since_us = server.since_us ? (int64_t)(server.since_us + node->url->switch_ms * UINT64_C(1000)) : 0;
 
-    dm_args_set_server(args, node->url->is_part ? -born_us : born_us, server.run);
+    dm_args_set_server(args, node->url->is_part ? -since_us : since_us, server.run);
     command = dm_args_format(args);
     if (args->origin_at)
         command.peer = number;

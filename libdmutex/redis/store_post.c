@@ -114,16 +114,16 @@ static bool heed(const struct dm_posting *posting, struct dm_member *member, con
  * Since when the server that answers is new; 0: since long, or the question needs no such word.  A server of a quorum
  * may have become new behind the greeting, because its data were deleted.
  */
-static int64_t birth_us(const struct dm_posting *posting, const redisReply *reply)
+static int64_t read_since_us(const struct dm_posting *posting, const redisReply *reply)
 {
     size_t usual = (size_t)posting->count + 1;
     struct dm_server server = { 0 };
 
     if (posting->script == DM_POSTS_ACQUIRE || posting->script == DM_POSTS_RENEW)
         dm_line_server(&posting->member->node.commands, &server);
-    if (server.born_us && posting->script == DM_POSTS_RENEW && reply->elements > usual)
+    if (server.since_us && posting->script == DM_POSTS_RENEW && reply->elements > usual)
         return dm_store_time_at(reply, usual);
-    return (int64_t)server.born_us;
+    return (int64_t)server.since_us;
 }
 
 /* A dm_reply_fn. */
@@ -133,14 +133,14 @@ static void answered(void *user, const redisReply *reply)
     const char *refusal = NULL;
     enum dm_verdict verdict;
     bool is_alike = reply && heed(posting, posting->member, posting->key, reply, &verdict, &refusal);
-    int64_t born_us = reply ? birth_us(posting, reply) : 0;
+    int64_t since_us = reply ? read_since_us(posting, reply) : 0;
 
     for (int i = 0; reply && i < posting->count; i++) {
         if (is_alike)
             posting->answers[i].verdict = verdict;
         else
             posting->answers[i] = posting->read(reply, i);
-        posting->answers[i].born_us = born_us;
+        posting->answers[i].since_us = since_us;
     }
     posting->handler(posting->user, reply ? posting->answers : NULL, posting->count, refusal);
     dm_posting_free(posting);

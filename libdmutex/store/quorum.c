@@ -10,8 +10,8 @@
 /* So long one child is waited for while others are being opened, too. */
 #define SLICE_MS 10
 
-/* A child that gives up before its slice is over has no hope. */
-#define HOPE_NS (2 * DM_NS_PER_MS)
+/* A child that says no with more than this left of its slice has given up. */
+#define GIVEN_UP_NS (2 * DM_NS_PER_MS)
 
 static int majority(const struct dm_quorum_store *all)
 {
@@ -27,7 +27,7 @@ static void child_ready(void *user)
     struct dm_quorum_store *all = child->all;
 
     dm_mutex_lock(&all->lock);
-    child->born_ns = child->url->has_grace ? dm_clock_boot_ns() : 0;
+    child->since_ns = child->url->has_grace ? dm_clock_boot_ns() : 0;
     dm_mutex_unlock(&all->lock);
     all->host.on_ready(all->host.user);
 }
@@ -134,35 +134,35 @@ static void want(struct dm_store *store, const struct dm_place *place, enum dm_w
     }
 }
 
-/* Waits a little for each child that is not able, until `needed` are.  Returns how many have no hope. */
+/* Waits a little for each child that is not able, until `needed` are.  Returns how many have given up. */
 static int await_each(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way, int needed,
                       const struct dm_deadline *deadline)
 {
-    int hopeless = 0;
+    int given_up = 0;
 
     for (int i = 0; i < all->count && count_able(all, place, way) < needed; i++) {
         struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
 
         if (!dm_store_await_able(all->children[i].store, place, way, &slice))
-            hopeless += dm_deadline_left_ns(&slice) > HOPE_NS;
+            given_up += dm_deadline_left_ns(&slice) > GIVEN_UP_NS;
     }
-    return hopeless;
+    return given_up;
 }
 
-/* Also false before the deadline if so many children have no hope that fewer than `needed` are left. */
+/* Also false before the deadline if so many children have given up that fewer than `needed` are left. */
 static bool await_some(struct dm_store *store, const struct dm_place *place, enum dm_way way, int needed,
                        const struct dm_deadline *deadline)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
-    int hopeless = 0;
+    int given_up = 0;
 
     if (count_able(all, place, way) == all->count)
         return true;
     want(store, place, way);
     while (count_able(all, place, way) < needed) {
-        if (dm_deadline_left_ns(deadline) == 0 || hopeless > all->count - needed)
+        if (dm_deadline_left_ns(deadline) == 0 || given_up > all->count - needed)
             return false;
-        hopeless = await_each(all, place, way, needed, deadline);
+        given_up = await_each(all, place, way, needed, deadline);
     }
     return true;
 }

@@ -164,7 +164,7 @@ static bool is_crowded(struct asking *asking, int first)
 
     dm_mutex_lock(&asking->all->lock);
     is = now_ns < *crowd_of(asking->all, asking->ask->place);
-    is_settled = now_ns - asking->all->children[first].born_ns > lease_ns;
+    is_settled = now_ns - asking->all->children[first].since_ns > lease_ns;
     dm_mutex_unlock(&asking->all->lock);
     return is && is_settled;
 }

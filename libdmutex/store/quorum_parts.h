@@ -38,7 +38,7 @@ struct dm_quorum_child {
     /* The store's lock guards the rest. */
     int64_t grace_until_ns;   /* the server grants nothing until then */
     int64_t shunned_until_ns; /* refuses: turns are taken elsewhere */
-    int64_t born_ns;          /* since when the server is there, or can be asked; 0: no matter, without a grace */
+    int64_t since_ns;         /* since when the server is there, or can be asked; 0: no matter, without a grace */
     unsigned unanswered;      /* questions */
     int64_t waiting_ns;       /* since when one of them is unanswered, about */
     char refusal[160];        /* the last error that a person should read */

@@ -129,8 +129,8 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
         snprintf(child->refusal, sizeof child->refusal, "%s", refusal);
     if (!answer)
         return;
-    if (answer->born_us && answer->store_us > answer->born_us)
-        child->born_ns = now_ns - (answer->store_us - answer->born_us) * DM_NS_PER_US;
+    if (answer->since_us && answer->store_us > answer->since_us)
+        child->since_ns = now_ns - (answer->store_us - answer->since_us) * DM_NS_PER_US;
     if (answer->grace_ms > 0)
         child->grace_until_ns = now_ns + answer->grace_ms * DM_NS_PER_MS;
     if (answer->verdict == DM_SAYS_REFUSED || answer->verdict == DM_SAYS_NO_MEMORY ||

@@ -281,14 +281,14 @@ static void set_backing(struct hold *hold, int place, const struct backing *back
     pthread_mutex_unlock(&guard);
 }
 
-void hold_back(struct hold *hold, const struct kernel_lock *lock)
+void hold_add_lock(struct hold *hold, const struct kernel_lock *lock)
 {
     struct backing backing = { .is_there = true, .lock = *lock };
 
     set_backing(hold, backing_of(lock), &backing);
 }
 
-void hold_unback(struct hold *hold, int place)
+void hold_remove_lock(struct hold *hold, int place)
 {
     struct backing none = { .is_there = false };
 

@@ -95,9 +95,10 @@ bool hold_lose(struct hold *hold, uint64_t token, struct kernel_lock ret_locks[B
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock);
 
 /*
- * Puts the kernel lock behind the hold, in place of a lock that the new lock keeps out; the second takes a lock away.
+ * Adds the lock to the kernel locks behind the hold, in place of a lock that the new lock keeps out; the second removes
+ * the lock at a place.
  */
-void hold_back(struct hold *hold, const struct kernel_lock *lock);
-void hold_unback(struct hold *hold, int place);
+void hold_add_lock(struct hold *hold, const struct kernel_lock *lock);
+void hold_remove_lock(struct hold *hold, int place);
 
 #endif

@@ -231,7 +231,7 @@ static bool share(struct caller *caller, const struct wish *wish)
 
     if (!hold || (!wish->is_again && !hold->backings[1 - place].is_there))
         return false;
-    hold_back(hold, &wish->lock);
+    hold_add_lock(hold, &wish->lock);
     caller_answer(caller, "ok");
     return true;
 }
@@ -255,8 +255,8 @@ static bool adopt(struct caller *caller, const struct wish *wish)
 
         if (hold->caller || hold->is_granted || !is_same_wish(&hold->wish, wish) || !hold_revive(hold))
             continue;
-        hold_unback(hold, 1 - backing_of(&wish->lock));
-        hold_back(hold, &wish->lock);
+        hold_remove_lock(hold, 1 - backing_of(&wish->lock));
+        hold_add_lock(hold, &wish->lock);
         attach(hold, caller);
         return true;
     }
@@ -407,7 +407,7 @@ static void look_at(struct hold *hold, const struct proc_locks *locks)
     if (left == 0)
         hold_end(hold);
     else if (ended >= 0)
-        hold_unback(hold, ended);
+        hold_remove_lock(hold, ended);
 }
 
 static bool is_any_kept(void)

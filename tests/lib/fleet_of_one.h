@@ -12,7 +12,7 @@
 #include "redis/fleet.h"
 
 static struct dm_member the_member;
-static uint64_t born_us;   /* of the server */
+static uint64_t since_us;  /* of the server */
 static bool is_wished;     /* a post could not be sent */
 static bool is_sending_on; /* follows redirects, as a Cluster does */
 
@@ -49,7 +49,7 @@ void dm_node_let_go(struct dm_node *node)
 uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server)
 {
     (void)line;
-    *ret_server = (struct dm_server){ .born_us = born_us };
+    *ret_server = (struct dm_server){ .since_us = since_us };
     return 1;
 }
 

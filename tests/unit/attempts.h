@@ -85,7 +85,7 @@ static inline void answer_newly(int server, enum dm_quorum_question question, in
 {
     struct dm_answer said = { .verdict = verdict, .token = 1, .store_us = 2000000000 };
 
-    said.born_us = said.store_us - age_ms * 1000;
+    said.since_us = said.store_us - age_ms * 1000;
     dm_quorum_doubt(&quorum, question, &said);
     answer(server, question, sent_ms, said);
 }

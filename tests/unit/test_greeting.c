@@ -100,7 +100,7 @@ static void greet(int id, const char *run_id)
     assert_true(take(":1000000\r\n"));
     assert_true(take(":900000\r\n"));
     assert_int_equal(greeting.step_count, 5); /* so many replies the link awaits */
-    assert_int_equal(greeting.server.born_us, 900000);
+    assert_int_equal(greeting.server.since_us, 900000);
 }
 
 /* A local server, or a server with grace=off in the URL, has no grace, and the greeting does not ask for the age. */
@@ -116,7 +116,7 @@ static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void *
         round = dm_greeting_round(&greeting);
         assert_null(strstr(round.bytes, "dmutex:server"));
         free(round.bytes);
-        assert_int_equal(greeting.server.born_us, 0);
+        assert_int_equal(greeting.server.since_us, 0);
     }
 }
 
@@ -134,7 +134,7 @@ static void test_greeting_goes_on_without_grace_when_the_server_does_not_say(voi
     assert_true(take_info(RUN_A, "noeviction"));
     assert_true(take(":1000000\r\n"));
     assert_true(take(":0\r\n"));
-    assert_int_equal(greeting.server.born_us, 0);
+    assert_int_equal(greeting.server.since_us, 0);
 }
 
 /* A connection for commands asks for role, connection number and INFO, probes the rights, and asks for the age. */

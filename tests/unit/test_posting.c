@@ -261,16 +261,16 @@ static void test_posting_answers_each_question_when_replied(void **state)
 static void test_posting_tells_the_birth_when_it_renews(void **state)
 {
     (void)state;
-    born_us = 77;
+    since_us = 77;
     assert_true(post_renewals());
     reply_with("*4\r\n:5\r\n:1\r\n:0\r\n:2\r\n");
-    assert_int_equal(got.answers[0].born_us, 77);
-    assert_int_equal(got.answers[1].born_us, 77);
+    assert_int_equal(got.answers[0].since_us, 77);
+    assert_int_equal(got.answers[1].since_us, 77);
     assert_int_equal(got.answers[1].store_us, 5);
     assert_true(post_renewals());
     reply_with("*5\r\n:900\r\n:1\r\n:0\r\n:2\r\n:800\r\n"); /* its data were deleted since */
-    assert_int_equal(got.answers[1].born_us, 800);
-    born_us = 0;
+    assert_int_equal(got.answers[1].since_us, 800);
+    since_us = 0;
 }
 
 static void test_posting_marks_the_hold_when_the_renewal_says_so(void **state)
