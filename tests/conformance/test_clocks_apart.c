@@ -198,7 +198,7 @@ static void lock_and_unlock(int times)
     }
 }
 
-/* Finding 6: a step of the server's clock against ours is logged, and the usual drift is not. */
+/* A step of the server's clock against ours is logged, and the usual drift is not. */
 static void test_a_step_of_the_servers_clock_is_logged(void **state)
 {
     (void)state;

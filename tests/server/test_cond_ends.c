@@ -8,7 +8,7 @@
 /* ---- processes --------------------------------------------------------------------------- */
 
 /*
- * POSIX scenarios 37 and 42, finding 22: the first of two waiters is killed, at one moment or another, and the signal
+ * POSIX scenarios 37 and 42: the first of two waiters is killed, at one moment or another, and the signal
  * reaches the second.
  */
 enum moment {

@@ -482,7 +482,7 @@ static bool is_queue_swept(void)
     return waiters_at(the_server->side, "storm/m") == 0;
 }
 
-/* POSIX scenarios 30 and 37, finding 22. */
+/* POSIX scenarios 30 and 37. */
 static void test_no_wake_up_is_lost_when_processes_die_and_waits_time_out(void **state)
 {
     (void)state;

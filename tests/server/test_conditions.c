@@ -156,7 +156,7 @@ static void test_a_signal_reaches_a_live_waiter_when_the_first_was_killed(void *
     assert_result(dcond_broadcast(&cond), 0);
 }
 
-/* Finding 22: a signal to a receiver that is killed before owning the mutex goes to the next waiter. */
+/* A signal to a receiver that is killed before owning the mutex goes to the next waiter. */
 static void test_a_signal_goes_on_when_its_receiver_is_killed(void **state)
 {
     struct errand waiter;

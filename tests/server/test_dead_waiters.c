@@ -70,7 +70,7 @@ static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_what_the_kill
     side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/monitor"), key_of("waiter", "queue/monitor"));
 }
 
-/* Finding 8: a waiter that does not speak any more is passed over although the inbox is there. */
+/* A waiter that does not speak any more is passed over although the inbox is there. */
 static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **state)
 {
     struct actor *stopped, *next;

@@ -126,7 +126,7 @@ static void test_each_mutex_of_a_killed_owner_is_had_by_its_own_lease(void **sta
 /* ---- just after an unlock ---------------------------------------------------------------- */
 
 /*
- * Finding 14: the server has executed an unlock that has returned, so a process may be killed right after the unlock.
+ * The server has executed an unlock that has returned, so a process may be killed right after the unlock.
  */
 static void test_the_lock_is_free_when_the_process_is_killed_straight_after_unlock(void **state)
 {
@@ -144,7 +144,7 @@ static void test_the_lock_is_free_when_the_process_is_killed_straight_after_unlo
     }
 }
 
-/* Finding 14: the same when another program is executed straight after. */
+/* The same when another program is executed straight after. */
 static void test_the_lock_is_free_when_the_process_executes_straight_after_unlock(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void test_lock_asks_again_when_the_answer_is_older_than_the_lease(void **
 
 /* ---- force ------------------------------------------------------------------------------- */
 
-/* Finding 20: an owner with an inbox is told at once, the next owner by EOWNERDEAD. */
+/* An owner with an inbox is told at once, the next owner by EOWNERDEAD. */
 static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -124,7 +124,7 @@ static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
     actor_end(a);
 }
 
-/* Finding 20: an owner without an inbox learns of the loss by the next renewal. */
+/* An owner without an inbox learns of the loss by the next renewal. */
 static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **state)
 {
     struct actor *a = start_holder("force/renewal", "lease=600");
@@ -140,7 +140,7 @@ static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **sta
     actor_end(a);
 }
 
-/* Finding 20: a waiter has the lock that was broken, and the breaker need not hold the lock. */
+/* A waiter has the lock that was broken, and the breaker need not hold the lock. */
 static void test_a_waiter_owns_at_once_when_the_lock_is_broken(void **state)
 {
     struct actor *a = start_holder("force/waiter", "robust lease=60000"), *b = actor_start(the_server);

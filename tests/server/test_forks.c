@@ -146,7 +146,7 @@ static int leave_a_child(volatile pid_t *ret_child)
     return pause();
 }
 
-/* Failure 16, finding 8: a forked child keeps no socket of a killed parent alive. */
+/* Failure 16: a forked child keeps no socket of a killed parent alive. */
 static void test_the_parents_inbox_ends_with_the_parent_when_a_child_lives_on(void **state)
 {
     int channels = side_count_channels(the_server->side);
@@ -303,7 +303,7 @@ static int lock_and_unlock(void)
     return result ? result : dmutex_unlock(&mutex);
 }
 
-/* Finding 14: the server has executed an unlock that has returned: _exit() at once loses nothing. */
+/* The server has executed an unlock that has returned: _exit() at once loses nothing. */
 static void test_the_lock_is_free_when_the_process_ends_straight_after_unlock(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static int lock_many_and_unlock(void)
     return result;
 }
 
-/* Finding 14: of twenty unlocks in a row, none awaited, none is lost either when exit() ends the process. */
+/* Of twenty unlocks in a row none is lost either when exit() ends the process. */
 static void test_all_locks_are_free_when_the_process_exits_after_many_unlocks(void **state)
 {
     (void)state;

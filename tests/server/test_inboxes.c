@@ -198,7 +198,7 @@ static void test_a_waiter_owns_when_the_connection_breaks_in_the_message(void **
     }
 }
 
-/* Finding 1: a message of an old grant that comes late does not make a second owner. */
+/* A message of an old grant that comes late does not make a second owner. */
 static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **state)
 {
     struct actor *waiter;
@@ -221,7 +221,7 @@ static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **st
     expect_lock_and_end(waiter, "inbox/late");
 }
 
-/* Finding 7: a grant for a lock call that has timed out meanwhile is given back at once. */
+/* A grant for a lock call that has timed out meanwhile is given back at once. */
 static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
 {
     struct actor *waiter = actor_start_at(proxy_url(proxy));

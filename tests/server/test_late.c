@@ -72,7 +72,7 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
     actor_end(a);
 }
 
-/* Finding 13: an owner of a server that is no master any more is told before another could own. */
+/* An owner of a server that is no master any more is told before another could own. */
 static void test_a_loss_is_told_in_time_when_the_server_becomes_a_replica(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -93,7 +93,7 @@ static void test_a_loss_is_told_in_time_when_the_server_becomes_a_replica(void *
 
 /* ---- releases ---------------------------------------------------------------------------- */
 
-/* Finding 13: an unlock that a replica has refused is done when there is a master again. */
+/* An unlock that a replica has refused is done when there is a master again. */
 static void test_unlock_is_done_later_when_a_replica_refuses_it(void **state)
 {
     static const char *const kinds_of_mutex[] = { "", " robust" };

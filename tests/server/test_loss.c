@@ -398,7 +398,7 @@ static void test_the_owner_is_told_when_a_waiter_came_first(void **state)
     actor_end(b);
 }
 
-/* Finding 13: an unlock that was too late is a loss: the unlock says so, and the callback is called. */
+/* An unlock that was too late is a loss: the unlock says so, and the callback is called. */
 static void test_a_loss_is_told_when_an_unlock_finds_no_lock(void **state)
 {
     uint64_t token;

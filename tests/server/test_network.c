@@ -135,7 +135,7 @@ static void test_trylock_leaves_nothing_when_its_command_or_reply_is_lost(void *
     }
 }
 
-/* Finding 3, I4: a refusal that follows an unanswered request leaves no lock behind. */
+/* I4: a refusal that follows an unanswered request leaves no lock behind. */
 static void test_lock_leaves_nothing_when_it_is_refused_after_a_lost_reply(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_unlock_releases_once_when_its_command_or_reply_is_lost(void **s
     assert_nothing_lost();
 }
 
-/* Finding 12: one's own unlock that got lost does not stand in the way of one's next lock. */
+/* One's own unlock that got lost does not stand in the way of one's next lock. */
 static void test_lock_owns_anew_when_the_unlock_before_got_lost(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void test_lock_owns_anew_when_the_unlock_before_got_lost(void **state)
     assert_nothing_lost();
 }
 
-/* Finding 13: a release with a script that the server does not know is sent as text. */
+/* A release with a script that the server does not know is sent as text. */
 static void test_unlock_releases_when_the_server_has_forgotten_the_scripts(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void test_lock_owns_when_the_network_is_back(void **state)
 
 /* ---- old bytes --------------------------------------------------------------------------- */
 
-/* Finding 7: bytes of a connection that was given up do not make a ghost hold later. */
+/* Bytes of a connection that was given up do not make a ghost hold later. */
 static void test_no_lock_comes_back_when_old_bytes_arrive_late(void **state)
 {
     (void)state;

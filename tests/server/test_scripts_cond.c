@@ -55,7 +55,7 @@ static void test_a_wait_grants_the_mutex_to_its_first_waiter(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 10: when the first 16 do not hear, the waiter is told that a poll must serve the rest. */
+/* When the first 16 do not hear, the waiter is told that a poll must serve the rest. */
 static void test_a_wait_says_more_when_the_first_sixteen_are_deaf(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_the_token_rises_when_a_waiter_comes_back(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 5: a renewal that comes late does not bring back the hold that the wait has ended. */
+/* A renewal that comes late does not bring back the hold that the wait has ended. */
 static void test_a_late_renewal_is_lost_when_its_thread_waits(void **state)
 {
     struct who a = who("a"), hold = who("a");
@@ -193,7 +193,7 @@ static void test_a_wait_changes_nothing_when_not_the_owner(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* Finding 20: a hold that was broken by force is not there to be given up. */
+/* A hold that was broken by force is not there to be given up. */
 static void test_a_wait_is_not_the_owner_when_its_hold_was_broken(void **state)
 {
     struct who a = who("a");
@@ -246,7 +246,7 @@ static void test_a_wait_binds_anew_when_all_were_signalled(void **state)
     assert_string_equal(line_of(cond_signal("c", NULL, 1, ""), 1), "nt/y");
 }
 
-/* Finding 23: waiters that died do not bind a condition for longer than two leases. */
+/* Waiters that died do not bind a condition for longer than two leases. */
 static void test_a_wait_binds_anew_when_the_others_are_gone(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -265,7 +265,7 @@ static void test_a_wait_binds_anew_when_the_others_are_gone(void **state)
     assert_int_equal(command_number("HEXISTS %s b:1:2", key("sleeper", "c")), 0);
 }
 
-/* Finding 23: of many dead waiters each call forgets sixteen, and never a living waiter. */
+/* Of many dead waiters each call forgets sixteen, and never a living waiter. */
 static void test_a_wait_binds_anew_when_many_others_are_gone(void **state)
 {
     struct who a = who("a");
@@ -306,7 +306,7 @@ static void test_a_wait_is_full_when_ten_thousand_wait(void **state)
 
 /* ---- a wait repeated --------------------------------------------------------------------- */
 
-/* Finding 25: a repeated wait finds itself on the condition, heard of anew, and changes nothing. */
+/* A repeated wait finds itself on the condition, heard of anew, and changes nothing. */
 static void test_a_repeated_wait_waits_when_nothing_has_happened(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -324,7 +324,7 @@ static void test_a_repeated_wait_waits_when_nothing_has_happened(void **state)
     assert_string_equal(rank("queue", "a", 2), "0"); /* the attempt was not gone */
 }
 
-/* Finding 25: repeated when another owns the mutex meanwhile, the wait does not end the other's hold. */
+/* Repeated when another owns the mutex meanwhile, the wait does not end the other's hold. */
 static void test_a_repeated_wait_leaves_the_next_owner_alone(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -339,7 +339,7 @@ static void test_a_repeated_wait_leaves_the_next_owner_alone(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* Finding 25: repeated after a signal the attempt is where the signal has put the attempt, and carries the signal. */
+/* Repeated after a signal the attempt is where the signal has put the attempt, and carries the signal. */
 static void test_a_repeated_wait_is_queued_when_it_was_signalled(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -359,7 +359,7 @@ static void test_a_repeated_wait_is_queued_when_it_was_signalled(void **state)
     assert_string_equal(dump(), before);
 }
 
-/* Findings 3, 25: repeated after the grant the attempt owns, for a full lease, by the same token. */
+/* Repeated after the grant the attempt owns, for a full lease, by the same token. */
 static void test_a_repeated_wait_is_owned_when_it_was_granted(void **state)
 {
     struct inbox *inbox = inbox_open("a");
@@ -386,7 +386,7 @@ static void test_a_repeated_wait_is_owned_when_it_was_granted(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 25, I4: repeated when all is over the attempt is not the owner, and nothing begins anew. */
+/* I4: repeated when all is over the attempt is not the owner, and nothing begins anew. */
 static void test_a_repeated_wait_is_not_the_owner_when_it_has_come_and_gone(void **state)
 {
     struct who a = who("a");
@@ -432,7 +432,7 @@ static void assert_lives(const char *kind, long long from, long long to)
     assert_in_range(lifetime(kind, "c"), from, to);
 }
 
-/* Finding 16, I10: a condition lives three leases on from the last word of a waiter. */
+/* I10: a condition lives three leases on from the last word of a waiter. */
 static void test_a_condition_lives_three_leases_on_from_each_word(void **state)
 {
     struct who a = who("a"), b = who("b");

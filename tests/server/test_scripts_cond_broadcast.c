@@ -51,7 +51,7 @@ static void test_a_broadcast_grants_the_mutex_when_it_is_free(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 26: 256 a call, and no waiter that came after the first call. */
+/* 256 a call, and no waiter that came after the first call. */
 static void test_a_broadcast_goes_in_steps_and_leaves_out_who_comes_later(void **state)
 {
     struct who b = who("b");
@@ -76,7 +76,7 @@ static void test_a_broadcast_goes_in_steps_and_leaves_out_who_comes_later(void *
     assert_string_equal(line_of(cond_poll(&b), 1), "waiting");
 }
 
-/* Finding 26: ten thousand are all moved, 256 a call, each once and in order. */
+/* Ten thousand are all moved, 256 a call, each once and in order. */
 static void test_a_broadcast_moves_ten_thousand(void **state)
 {
     struct who b = who("b");

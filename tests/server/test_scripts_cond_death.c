@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts of conditions: a signal to a receiver that dies goes on to another waiter (finding 22). The script
+ * The Lua scripts of conditions: a signal to a receiver that dies goes on to another waiter. The script
  * that finds the receiver dead writes a debt into `state`; the next poll of a waiter of that condition pays the debt.
  *
  * In these tests "a" is signalled and dies, "b" owns the mutex meanwhile, and "c" waits on.
@@ -49,7 +49,7 @@ static void begin_with_a_dead_owner(void)
 
 /* ---- the signal goes on ------------------------------------------------------------------ */
 
-/* Finding 22: the receiver died in the queue; the other waiter is signalled by its own poll. */
+/* The receiver died in the queue; the other waiter is signalled by its own poll. */
 static void test_a_signal_goes_on_when_its_receiver_died_in_the_queue(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_a_signal_goes_on_when_its_receiver_died_in_the_queue(void **sta
     assert_non_null(strstr(command("HGET %s hold", key("state", "x")), MARK)); /* c carries the signal */
 }
 
-/* Finding 22: the receiver died as the owner before the server heard of the receiver again. */
+/* The receiver died as the owner before the server heard of the receiver again. */
 static void test_a_signal_goes_on_when_its_receiver_died_as_the_owner(void **state)
 {
     const char *answer;
@@ -76,7 +76,7 @@ static void test_a_signal_goes_on_when_its_receiver_died_as_the_owner(void **sta
     assert_string_equal(debt_to("c"), "");
 }
 
-/* Finding 22: the same when the receiver's process reported the death at its end. */
+/* The same when the receiver's process reported the death at its end. */
 static void test_a_signal_goes_on_when_its_receiver_said_that_it_died(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void test_a_signal_goes_on_to_the_first_that_hears(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 22: a signal dies as often as the receivers do, and goes on each time. */
+/* A signal dies as often as the receivers do, and goes on each time. */
 static void test_a_signal_goes_on_when_its_heir_died_too(void **state)
 {
     struct who d = who("d");
@@ -325,7 +325,7 @@ static void test_a_signal_is_owed_when_its_receiver_is_given_back(void **state)
     }
 }
 
-/* The same when an acquire of the receiver's process names that release first (finding 12). */
+/* The same when an acquire of the receiver's process names that release first. */
 static void test_a_signal_is_owed_when_an_acquire_names_the_release_of_its_receiver(void **state)
 {
     struct who thread;

@@ -73,7 +73,7 @@ static void test_a_cancel_owns_when_the_mutex_is_free(void **state)
     assert_answer(answer, "owned");
     assert_string_equal(line_of(answer, 1), token);
     assert_string_equal(dump(), before);
-    assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE); /* finding 3 */
+    assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE);
 }
 
 /* The signal came first: the waiter is told so, in the queue and as the owner, at each request. */
@@ -157,7 +157,7 @@ static void test_a_cancel_tells_a_death_when_the_lease_ended(void **state)
     }
 }
 
-/* Finding 21: an attempt that is nowhere any more is told so, and is put nowhere. */
+/* An attempt that is nowhere any more is told so, and is put nowhere. */
 static void test_a_cancel_is_unknown_when_nobody_waits(void **state)
 {
     struct who a, b;
@@ -195,7 +195,7 @@ static void test_a_cancel_is_not_recoverable_when_the_mutex_is(void **state)
 
 /* ---- poll -------------------------------------------------------------------------------- */
 
-/* Finding 8: a waiter that polls is not gone however long the wait is; the request number is the newest. */
+/* A waiter that polls is not gone however long the wait is; the request number is the newest. */
 static void test_a_poll_keeps_a_waiter_alive_while_it_waits(void **state)
 {
     struct who a, b, c = who("c");
@@ -216,7 +216,7 @@ static void test_a_poll_keeps_a_waiter_alive_while_it_waits(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 24: a waiter with a lost message finds its place by a poll. */
+/* A waiter with a lost message finds its place by a poll. */
 static void test_a_poll_says_queued_or_owned_when_signalled(void **state)
 {
     struct who a, b;
@@ -232,7 +232,7 @@ static void test_a_poll_says_queued_or_owned_when_signalled(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Finding 21: a waiter that the condition has forgotten is told so and not put back: a spurious wake-up. */
+/* A waiter that the condition has forgotten is told so and not put back: a spurious wake-up. */
 static void test_a_poll_is_unknown_when_the_condition_has_forgotten_the_waiter(void **state)
 {
     struct who a, b;

@@ -86,7 +86,7 @@ static const struct {
     { delete, C | P },
 };
 
-/* Finding 11: a key of the wrong type stops a script before the first write. */
+/* A key of the wrong type stops a script before the first write. */
 static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void test_a_waiter_is_forgotten_when_its_entry_is_not_ours(void **state)
     }
 }
 
-/* Finding 23: such entries do not bind the condition to their mutex either. */
+/* Such entries do not bind the condition to their mutex either. */
 static void test_a_waiter_binds_nobody_when_its_entry_is_not_ours(void **state)
 {
     struct who c = who("c");
@@ -236,7 +236,7 @@ static void test_a_condition_is_left_alone_when_its_numbers_are_not_ours(void **
 
 /* ---- rights and memory ------------------------------------------------------------------- */
 
-/* Finding 24: without the right to the channel nobody is told, and all happens all the same. */
+/* Without the right to the channel nobody is told, and all happens all the same. */
 static void test_a_signal_moves_the_first_when_it_may_not_publish(void **state)
 {
     struct inbox *inbox = inbox_open("a");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Lua scripts of conditions, retried: a call with a lost answer is sent again, and the second time nothing changes
- * but lease ends (I3, finding 25). First each script in each state that the attempt can be in; then random sequences of
+ * but lease ends (I3). First each script in each state that the attempt can be in; then random sequences of
  * several attempts, with the invariants: an attempt is in one place (I5), and no signal is lost while a waiter is there
  * (I7).
  */
@@ -197,7 +197,7 @@ static bool is_same_answer(const char *first, const char *second)
     return strcmp(line_of(first, 0), line_of(second, 0)) == 0;
 }
 
-/* I3, finding 25: in every state of the attempt, a retried call is done once. */
+/* I3: in every state of the attempt, a retried call is done once. */
 static void test_a_retried_call_changes_nothing_in_any_state(void **state)
 {
     (void)state;

@@ -211,7 +211,7 @@ static void test_a_signal_serves_those_in_the_queue_first(void **state)
     inbox_close(of_c);
 }
 
-/* Finding 18: the owner's next renewal says that another wants the mutex. */
+/* The owner's next renewal says that another wants the mutex. */
 static void test_a_moved_waiter_wants_the_mutex(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -264,7 +264,7 @@ static void test_a_signal_tells_all_to_ask_when_the_mutex_is_not_recoverable(voi
 
 /* ---- the deaf, the silent and the gone --------------------------------------------------- */
 
-/* Finding 24: a waiter with an unread inbox is passed over while another hears. */
+/* A waiter with an unread inbox is passed over while another hears. */
 static void test_a_signal_passes_a_deaf_waiter_when_another_hears(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -279,7 +279,7 @@ static void test_a_signal_passes_a_deaf_waiter_when_another_hears(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 8: a waiter that was not heard of for a while is passed over, for any inbox. */
+/* A waiter that was not heard of for a while is passed over, for any inbox. */
 static void test_a_signal_passes_a_silent_waiter_when_another_was_heard_of(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -297,7 +297,7 @@ static void test_a_signal_passes_a_silent_waiter_when_another_was_heard_of(void 
     inbox_close(of_b);
 }
 
-/* Finding 24: when none hears the first is moved all the same, and finds out by a poll. */
+/* When none hears the first is moved all the same, and finds out by a poll. */
 static void test_a_signal_moves_the_first_when_nobody_hears(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -352,7 +352,7 @@ static void test_a_signal_passes_more_gone_waiters_than_one_call_looks_at(void *
     }
 }
 
-/* Finding 10: when sixteen in the queue do not hear, the caller is told that there may be more. */
+/* When sixteen in the queue do not hear, the caller is told that there may be more. */
 static void test_a_signal_says_more_when_the_next_sixteen_are_deaf(void **state)
 {
     struct who a = who("a"), b = who("b"), w = who("w");
@@ -371,7 +371,7 @@ static void test_a_signal_says_more_when_the_next_sixteen_are_deaf(void **state)
 
 /* ---- what a signal leaves ---------------------------------------------------------------- */
 
-/* Finding 22: the signal is part of the resulting hold, until the owner gives the hold back. */
+/* The signal is part of the resulting hold, until the owner gives the hold back. */
 static void test_a_hold_carries_the_signal_until_it_is_given_back(void **state)
 {
     struct who a = who("a");
@@ -413,7 +413,7 @@ static void test_a_hold_carries_the_signal_when_it_was_handed_on(void **state)
     }
 }
 
-/* Finding 22: the queue with a signal inside outlives the short lease of the carrier. */
+/* The queue with a signal inside outlives the short lease of the carrier. */
 static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in_it(void **state)
 {
     struct who a = who("a"), b = who("b");

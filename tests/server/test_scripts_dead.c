@@ -54,7 +54,7 @@ static long long inboxes_looked_for(void)
     return line ? strtoll(strchr(line, '=') + 1, NULL, 10) : 0;
 }
 
-/* Finding 10: a call looks at 16 heads at most, says that there are more, and the next call goes on. */
+/* A call looks at 16 heads at most, says that there are more, and the next call goes on. */
 static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -84,7 +84,7 @@ static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state
     inbox_close(inbox);
 }
 
-/* Finding 10: the living waiter behind the dead is served by its own polls too, each going on. */
+/* The living waiter behind the dead is served by its own polls too, each going on. */
 static void test_a_thousand_dead_heads_are_passed_when_the_live_one_polls(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -99,7 +99,7 @@ static void test_a_thousand_dead_heads_are_passed_when_the_live_one_polls(void *
         assert_true(++calls <= 1 + 1000 / 16);
 }
 
-/* Finding 10: a waiter that lives again before the cursor is served by its poll. */
+/* A waiter that lives again before the cursor is served by its poll. */
 static void test_heads_that_revive_are_served_when_they_poll(void **state)
 {
     struct who a = who("a");
@@ -217,7 +217,7 @@ static void test_answers_say_more_when_the_lock_is_left_free(void **state)
     assert_string_equal(owner("x"), "b:1");
 }
 
-/* Finding 10: the dead that are gone for good are removed, 16 a call or fewer. */
+/* The dead that are gone for good are removed, 16 a call or fewer. */
 static void test_the_gone_are_removed_when_the_queue_is_served(void **state)
 {
     struct who a = who("a");

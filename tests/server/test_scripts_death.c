@@ -135,7 +135,7 @@ static void test_a_death_is_told_in_the_message_when_a_waiter_inherits(void **st
     inbox_close(inbox);
 }
 
-/* Finding 15: any caller that finds an ended lease with waiters grants to them, and tells the death. */
+/* Any caller that finds an ended lease with waiters grants to them, and tells the death. */
 static void test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -153,7 +153,7 @@ static void test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it(void **sta
 
 /* ---- dead oneself ------------------------------------------------------------------------ */
 
-/* Finding 15: for the owner itself an ended lease is no death: put back, same token, full lease. */
+/* For the owner itself an ended lease is no death: put back, same token, full lease. */
 static void test_the_lock_is_put_back_when_its_owner_comes_first(void **state)
 {
     struct who a = who("a");
@@ -421,7 +421,7 @@ static void test_a_lock_is_dropped_when_it_was_granted_to_the_dead(void **state)
 
 /* ---- force ------------------------------------------------------------------------------- */
 
-/* Finding 20: a broken lock: the owner is told, tokens rise, the next robust owner hears of the break. */
+/* A broken lock: the owner is told, tokens rise, the next robust owner hears of the break. */
 static void test_force_breaks_the_lock_when_held(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -443,7 +443,7 @@ static void test_force_breaks_the_lock_when_held(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 20: a break serves the waiters. */
+/* A break serves the waiters. */
 static void test_force_grants_to_the_waiter_when_there_is_one(void **state)
 {
     struct who a = who("a"), b = who("b");

@@ -100,7 +100,7 @@ static void replace_by_text(const char *kind)
     command("SET %s junk", key(kind, "x"));
 }
 
-/* Finding 11: a key of the wrong type stops a script before the first write. */
+/* A key of the wrong type stops a script before the first write. */
 static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_scripts_change_nothing_when_a_key_is_of_a_wrong_type(void **sta
     }
 }
 
-/* Finding 11: the same when nobody holds or waits yet: a newcomer finds the key and stops. */
+/* The same when nobody holds or waits yet: a newcomer finds the key and stops. */
 static void test_acquire_changes_nothing_when_a_newcomer_finds_a_wrong_type(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void test_acquire_changes_nothing_when_a_newcomer_finds_a_wrong_type(void
     }
 }
 
-/* Finding 11: one bad name of a batch has its own error, and the others their answers. */
+/* One bad name of a batch has its own error, and the others their answers. */
 static void test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void test_a_waiter_is_dropped_when_its_entry_is_not_ours(void **state)
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-/* Finding 11: without the right to the channel nobody is told, and the lock is free all the same.
+/* Without the right to the channel nobody is told, and the lock is free all the same.
  */
 static void test_release_releases_when_it_may_not_publish(void **state)
 {
@@ -270,7 +270,7 @@ static void test_release_releases_when_it_may_not_look_for_inboxes(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 11: the probe finds every command that is not permitted, and names the command. */
+/* The probe finds every command that is not permitted, and names the command. */
 static void test_the_probe_names_the_command_when_one_is_not_permitted(void **state)
 {
     static const char *const used[] = { "hset",    "hmget",  "hget",  "hlen",   "zadd",    "zrange",

@@ -43,7 +43,7 @@ static void test_acquire_is_busy_when_another_thread_of_the_process_owns(void **
     assert_answer(acquire(&two, TRY), "busy");
 }
 
-/* Finding 3: every answer "you own it" gives a whole lease from then on, and the same token. */
+/* Every answer "you own it" gives a whole lease from then on, and the same token. */
 static void test_the_owner_has_a_full_lease_when_told_that_it_owns(void **state)
 {
     struct who a = who("a");
@@ -90,7 +90,7 @@ static void test_renew_changes_the_lease_when_it_names_another(void **state)
     assert_in_range(number_of(acquire(&b, TRY), 1), 1000, 7000);
 }
 
-/* Finding 6: more than the owner's lease, as after a step of the server's clock, is put right. */
+/* More than the owner's lease, as after a step of the server's clock, is put right. */
 static void test_the_lease_is_put_right_when_it_is_too_long(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -127,7 +127,7 @@ static void test_release_frees_the_lock_when_it_is_the_owners(void **state)
     assert_true(number_of(acquire(&b, TRY), 1) > token);
 }
 
-/* Finding 7, I3: a release of anything but the present hold touches nothing. */
+/* I3: a release of anything but the present hold touches nothing. */
 static void test_release_touches_nothing_when_not_the_owners(void **state)
 {
     struct who a = who("a"), other = who("a"), thread = who("a"), b = who("b");
@@ -163,7 +163,7 @@ static void test_release_touches_nothing_when_the_id_only_begins_alike(void **st
     assert_string_equal(dump(), before);
 }
 
-/* Finding 7: the release of a waiting attempt leaves the queue. */
+/* The release of a waiting attempt leaves the queue. */
 static void test_release_leaves_the_queue_when_it_waits(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -176,7 +176,7 @@ static void test_release_leaves_the_queue_when_it_waits(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Finding 5, I4: nothing makes an attempt hold again that was given back, died or was broken. */
+/* I4: nothing makes an attempt hold again that was given back, died or was broken. */
 static void test_an_attempt_never_holds_again_when_it_was_given_back(void **state)
 {
     struct who a = who("a");
@@ -215,7 +215,7 @@ static void test_release_touches_nothing_when_its_thread_owns_anew(void **state)
 
 /* ---- releases that an acquire names ------------------------------------------------------ */
 
-/* Finding 12: an unanswered release is done first; the lock is not busy because of the caller's own hold. */
+/* An unanswered release is done first; the lock is not busy because of the caller's own hold. */
 static void test_acquire_does_the_named_releases_first(void **state)
 {
     struct who old = who("a"), next = who("a");
@@ -232,7 +232,7 @@ static void test_acquire_does_the_named_releases_first(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Finding 12: a named death is told to the next owner, a named "not recoverable" to all. */
+/* A named death is told to the next owner, a named "not recoverable" to all. */
 static void test_acquire_ends_the_named_hold_as_it_ended(void **state)
 {
     struct who old = who("a"), next = who("a");
@@ -246,7 +246,7 @@ static void test_acquire_ends_the_named_hold_as_it_ended(void **state)
     assert_int_equal(command_number("EXISTS %s", key("lock", "x")), 0);
 }
 
-/* Finding 12: attempts are the process's own; a number of another process is another attempt. */
+/* Attempts are the process's own; a number of another process is another attempt. */
 static void test_acquire_touches_no_other_process_when_it_names_a_number(void **state)
 {
     struct who a = who("a"), b = who("b"), aa = who("aa");
@@ -259,7 +259,7 @@ static void test_acquire_touches_no_other_process_when_it_names_a_number(void **
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* Finding 12: waiters before the caller come first also when the named hold was the caller's own. */
+/* Waiters before the caller come first also when the named hold was the caller's own. */
 static void test_acquire_goes_behind_the_queue_when_it_named_its_hold(void **state)
 {
     struct who old = who("a"), b = who("b"), next = who("a");
@@ -275,7 +275,7 @@ static void test_acquire_goes_behind_the_queue_when_it_named_its_hold(void **sta
     inbox_close(inbox);
 }
 
-/* Finding 12: a named attempt that waits is out of the queue, and is not granted the lock. */
+/* A named attempt that waits is out of the queue, and is not granted the lock. */
 static void test_acquire_removes_the_named_attempt_when_it_waits(void **state)
 {
     struct who a = who("a"), ghost = who("b"), next = who("b");

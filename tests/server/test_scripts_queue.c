@@ -39,7 +39,7 @@ static void test_waiters_are_served_in_the_order_of_arrival(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 4: a grant is for the waiter's own lease, not for the releaser's. */
+/* A grant is for the waiter's own lease, not for the releaser's. */
 static void test_a_grant_is_for_the_waiters_lease(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -55,7 +55,7 @@ static void test_a_grant_is_for_the_waiters_lease(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 1: a grant names the newest request that the server had. */
+/* A grant names the newest request that the server had. */
 static void test_a_grant_names_the_newest_request(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -88,7 +88,7 @@ static void test_a_try_is_busy_when_others_wait_for_the_free_lock(void **state)
     inbox_close(inbox);
 }
 
-/* Finding 9: a place is kept by the arrival number, which the server gave and no other attempt has. */
+/* A place is kept by the arrival number, which the server gave and no other attempt has. */
 static void test_a_waiter_has_its_place_again_when_it_brings_its_arrival_back(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -159,7 +159,7 @@ static void test_acquire_is_full_when_ten_thousand_wait(void **state)
 
 /* ---- the silent and the dead ------------------------------------------------------------- */
 
-/* Finding 8: a waiter that was not heard of for two thirds of a lease is passed over and keeps the place. */
+/* A waiter that was not heard of for two thirds of a lease is passed over and keeps the place. */
 static void test_a_silent_waiter_is_passed_over_and_keeps_its_place(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -181,7 +181,7 @@ static void test_a_silent_waiter_is_passed_over_and_keeps_its_place(void **state
     inbox_close(of_c);
 }
 
-/* Finding 8: a waiter is silent after a second at the earliest, however short the lease is. */
+/* A waiter is silent after a second at the earliest, however short the lease is. */
 static void test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_second(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -197,7 +197,7 @@ static void test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_seco
     inbox_close(inbox);
 }
 
-/* Finding 8: after two leases the waiter is gone, and its late poll says so. */
+/* After two leases the waiter is gone, and its late poll says so. */
 static void test_a_waiter_is_removed_when_not_heard_of_for_two_leases(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -214,7 +214,7 @@ static void test_a_waiter_is_removed_when_not_heard_of_for_two_leases(void **sta
     assert_string_equal(line_of(poll_of(&b), 1), "unknown");
 }
 
-/* Finding 9: a waiter without an inbox at the moment is passed over and keeps the place. */
+/* A waiter without an inbox at the moment is passed over and keeps the place. */
 static void test_a_deaf_waiter_is_passed_over_and_keeps_its_place(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -261,7 +261,7 @@ static void test_a_deaf_waiter_is_passed_over_when_a_monitor_hears_all(void **st
     inbox_close(monitor);
 }
 
-/* Finding 9, I6: the head that asks is served by the answer, for any inbox. */
+/* I6: the head that asks is served by the answer, for any inbox. */
 static void test_the_head_is_served_by_its_poll_when_it_is_deaf(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -323,7 +323,7 @@ static void test_a_poll_is_unknown_when_nobody_waits(void **state)
 
 /* ---- wanted ------------------------------------------------------------------------------ */
 
-/* Finding 18: a renewal says whether others want the lock, until nobody waits any more. */
+/* A renewal says whether others want the lock, until nobody waits any more. */
 static void test_a_renewal_says_wanted_while_others_wait(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -344,7 +344,7 @@ static void test_a_renewal_says_wanted_while_others_wait(void **state)
 
 /* ---- lifetimes --------------------------------------------------------------------------- */
 
-/* Finding 16: a queue lives three leases on from the last word of a waiter, and not for ever. */
+/* A queue lives three leases on from the last word of a waiter, and not for ever. */
 static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -367,7 +367,7 @@ static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
     assert_in_range(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
 }
 
-/* Finding 16: the longest lease among the waiters counts. */
+/* The longest lease among the waiters counts. */
 static void test_a_queue_lives_for_the_longest_lease_when_they_differ(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -444,7 +444,7 @@ static void test_a_state_lives_for_a_week_more_when_the_lock_is_handed_over_a_da
     inbox_close(inbox);
 }
 
-/* Finding 16: a lock that is renewed for longer than a week keeps its `state`. */
+/* A lock that is renewed for longer than a week keeps its `state`. */
 static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
 {
     struct who a = who("a");

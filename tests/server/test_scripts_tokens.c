@@ -16,7 +16,7 @@ static long long wall_us(void)
     return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
-/* Finding 19, I2: a token is above the last one, above all that the caller has seen, and no less than the time. */
+/* I2: a token is above the last one, above all that the caller has seen, and no less than the time. */
 static void test_a_token_is_above_all_before_when_given(void **state)
 {
     struct who a = who("a");
@@ -36,7 +36,7 @@ static void test_a_token_is_above_all_before_when_given(void **state)
     assert_string_equal(line_of(acquire(&a, TRY), 1), "4000000000000001");
 }
 
-/* Finding 19: the token that a waiter has seen counts when the waiter is granted the lock. */
+/* The token that a waiter has seen counts when the waiter is granted the lock. */
 static void test_a_token_is_above_what_the_waiter_has_seen_when_granted(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -131,7 +131,7 @@ static void test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock(vo
     assert_in_range(lifetime("state", "x"), 604000000, 604800000);
 }
 
-/* Finding 19: a token beyond 2^52 is refused before anything is written. */
+/* A token beyond 2^52 is refused before anything is written. */
 static void test_a_token_is_refused_when_it_is_beyond_two_to_the_52(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -152,7 +152,7 @@ static void test_a_token_is_refused_when_it_is_beyond_two_to_the_52(void **state
     assert_string_equal(dump(), before);
 }
 
-/* Finding 19: a caller's claim of a seen token is no way to break the tokens for all. */
+/* A caller's claim of a seen token is no way to break the tokens for all. */
 static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **state)
 {
     static const char *const seen[] = { TWO_TO_THE_52, "18446744073709551615", "1e300" };

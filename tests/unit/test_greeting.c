@@ -183,7 +183,7 @@ static void test_greeting_is_over_after_a_round_when_it_is_the_first(void **stat
     assert_int_equal(greeting.step_count, 0);
 }
 
-/* Finding 7: a connection that follows another connection to the same server first kills the earlier connection. */
+/* A connection that follows another connection to the same server first kills the earlier connection. */
 static void test_greeting_kills_the_connection_before_when_it_follows_one(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_greeting_kills_the_connection_before_when_it_follows_one(void *
     assert_true(take(":1\r\n"));
 }
 
-/* Finding 7: the kill is owed until the answer, over any number of broken connections. */
+/* The kill is owed until the answer, over any number of broken connections. */
 static void test_greeting_kills_the_oldest_when_the_kill_was_never_answered(void **state)
 {
     (void)state;
@@ -343,7 +343,7 @@ static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **stat
     }
 }
 
-/* Finding 17: a server that may evict keys loses locks, and is refused without eviction=allow in the URL. */
+/* A server that may evict keys loses locks, and is refused without eviction=allow in the URL. */
 static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
 {
     static const char *const policies[] = { "allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random" };

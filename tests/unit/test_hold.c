@@ -79,7 +79,7 @@ static void test_hold_is_certain_from_the_named_request_when_granted(void **stat
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Finding 1: a grant with the number of a forgotten request is only a hint. */
+/* A grant with the number of a forgotten request is only a hint. */
 static void test_hold_asks_again_when_a_grant_names_a_forgotten_request(void **state)
 {
     uint64_t first = send_at(0);
@@ -106,7 +106,7 @@ static void test_hold_enters_when_a_grant_names_the_oldest_request(void **state)
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Finding 1: a grant read after the end of the certainty that the grant proves is only a hint. */
+/* A grant read after the end of the certainty that the grant proves is only a hint. */
 static void test_hold_asks_again_when_a_grant_is_read_too_late(void **state)
 {
     uint64_t request = send_at(0);

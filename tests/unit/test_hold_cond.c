@@ -92,7 +92,7 @@ static void test_hold_polls_at_once_when_told_to_ask_while_it_waits(void **state
     assert_int_equal(pass_time(51), DM_WANTS_POLL);
 }
 
-/* Finding 21: a waiter that the store has forgotten comes back under another serial: a spurious wake-up. */
+/* A waiter that the store has forgotten comes back under another serial: a spurious wake-up. */
 static void test_hold_takes_a_new_serial_when_unknown_while_it_waits(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void test_hold_stays_held_when_the_signal_comes_late(void **state)
     assert_int_equal(dm_hold_next_ns(&hold), at(THIRD_MS));
 }
 
-/* Finding 1: a grant after a signal, read after the end of the certainty, is a hint; the thread asks. */
+/* A grant after a signal, read after the end of the certainty, is a hint; the thread asks. */
 static void test_hold_asks_when_the_grant_after_a_signal_is_read_too_late(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -284,7 +284,7 @@ static void test_hold_ignores_a_signal_when_it_is_lost(void **state)
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
-/* Finding 5: a hold that a wait gives up is not renewed, and is not certain. */
+/* A hold that a wait gives up is not renewed, and is not certain. */
 static void test_hold_is_not_renewed_when_it_leaves(void **state)
 {
     (void)state;

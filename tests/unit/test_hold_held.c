@@ -244,7 +244,7 @@ static void test_hold_is_lost_at_once_when_a_renewal_says_so(void **state)
     assert_false(dm_hold_is_certain(&hold, at(311)));
 }
 
-/* Finding 20: a hold broken by force is lost when the owner is told. */
+/* A hold broken by force is lost when the owner is told. */
 static void test_hold_is_lost_at_once_when_told_so(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static void test_hold_is_over_when_given_back(void **state)
     assert_int_equal(pass_time(5000), DM_WANTS_NOTHING);
 }
 
-/* Finding 7: a grant to an attempt that is over is given back, each time the grant comes. */
+/* A grant to an attempt that is over is given back, each time the grant comes. */
 static void test_hold_gives_back_again_when_granted_after_it_is_over(void **state)
 {
     uint64_t request = send_at(0);
