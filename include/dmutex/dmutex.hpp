@@ -220,7 +220,10 @@ public:
 };
 
 /* Later than any wait: 146 years. */
-inline std::chrono::hours longest() { return std::chrono::hours(1280000); }
+inline std::chrono::hours longest()
+{
+    return std::chrono::hours(1280000);
+}
 
 /* Rounded up, so that no wait ends early; a time before the epoch has passed. */
 template <class Clock, class Duration>
@@ -242,8 +245,14 @@ inline struct timespec to_timespec(const std::chrono::time_point<Clock, Duration
     return result;
 }
 
-inline clockid_t clock_of(const std::chrono::steady_clock *) { return CLOCK_MONOTONIC; }
-inline clockid_t clock_of(const std::chrono::system_clock *) { return CLOCK_REALTIME; }
+inline clockid_t clock_of(const std::chrono::steady_clock *)
+{
+    return CLOCK_MONOTONIC;
+}
+inline clockid_t clock_of(const std::chrono::system_clock *)
+{
+    return CLOCK_REALTIME;
+}
 
 /* The moment `time` from now; a far one for a time that no clock can show. */
 template <class Rep, class Period>

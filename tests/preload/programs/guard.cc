@@ -11,11 +11,9 @@
 #include <exception>
 #include <mutex>
 
-namespace app
-{
-class Shelf
-{
-  public:
+namespace app {
+class Shelf {
+public:
     static std::timed_mutex guard;
     static std::mutex door;
     static std::condition_variable filled;

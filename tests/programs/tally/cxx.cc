@@ -7,10 +7,10 @@ namespace ledger {
 
 // std::mutex is a pthread_mutex_t, and calls the same functions.
 class Page {
-  public:
+public:
     static void add(const char *path) { tally_add(path, lock_.native_handle()); }
 
-  private:
+private:
     static std::mutex lock_;
 };
 
