@@ -308,7 +308,7 @@ static int lock_first(void)
     return result ? result : dmutex_unlock(&mutex);
 }
 
-/* Finding 137: parent and child would hold the mutex by one identity, and both own the mutex. */
+/* Finding 138: parent and child would hold the mutex by one identity, and both own the mutex. */
 static void test_a_first_use_ends_in_the_child_when_a_handler_forks(void **state)
 {
     pid_t pid;
