@@ -451,8 +451,6 @@ tests_preload_libparts_la_SOURCES = \
 tests_preload_libhelp_la_CPPFLAGS = $(AM_CPPFLAGS) \
     -DPROGRAMS='"$(abs_top_srcdir)/tests/preload/programs"'
 tests_preload_libhelp_la_SOURCES = \
-    tests/preload/folder.c \
-    tests/preload/folder.h \
     tests/preload/host.c \
     tests/preload/host.h \
     tests/preload/naming.c \
@@ -607,7 +605,7 @@ fuzz_tests = \
     tests/fuzz/test_url
 fuzz_sim_tests = tests/fuzz/test_sim
 tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
-tests_fuzz_libtext_la_SOURCES = tests/fuzz/text.c
+tests_fuzz_libtext_la_SOURCES = tests/fuzz/far_end.c tests/fuzz/far_end.h tests/fuzz/text.c
 fuzz_libs = tests/fuzz/libdriver.la tests/fuzz/libtext.la
 tests_fuzz_test_sim_SOURCES = tests/fuzz/test_sim.c $(sim_sources)
 $(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_runtime)
@@ -643,7 +641,7 @@ tests/fuzz/clang/parts.a: \
     $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) \
     $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
     $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) \
-    libdmutex/redis/scripts.c $(preload_librun_la_SOURCES)
+    libdmutex/redis/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
 tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))
 	$(AM_V_at)$(clang_archive)
@@ -874,6 +872,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/crowd.c \
     tests/lib/crowd.h \
     tests/lib/fleet_of_one.h \
+    tests/lib/folder.c \
+    tests/lib/folder.h \
     tests/lib/hosts.c \
     tests/lib/hosts.h \
     tests/lib/impostor.c \

@@ -142,15 +142,10 @@ static struct side *side_of(const struct stage *stage, int i)
     return stage->masters->servers[i]->side;
 }
 
-static bool info_says(struct side *side, const char *text)
-{
-    return strstr(side_text(side, "INFO"), text) != NULL;
-}
-
 static void await_files(struct side *side)
 {
-    wait_until(info_says(side, "rdb_bgsave_in_progress:0"));
-    wait_until(info_says(side, "aof_rewrite_in_progress:0"));
+    wait_until(side_info_says(side, "rdb_bgsave_in_progress:0"));
+    wait_until(side_info_says(side, "aof_rewrite_in_progress:0"));
 }
 
 /* ---- servers that come back -------------------------------------------------------------- */

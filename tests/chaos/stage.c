@@ -124,11 +124,6 @@ struct side *stage_side(struct stage *stage)
     return master_of(stage)->side;
 }
 
-static bool info_says(struct side *side, const char *text)
-{
-    return strstr(side_text(side, "INFO"), text) != NULL;
-}
-
 /* Gives the server new file names: after a restart the server does not find the files written before. */
 static void rename_files(struct stage *stage, struct server *server)
 {
@@ -144,16 +139,16 @@ void stage_write_remains(struct stage *stage, enum remains remains)
 {
     struct side *side = stage_side(stage);
 
-    wait_until(info_says(side, "rdb_bgsave_in_progress:0"));
-    wait_until(info_says(side, "aof_rewrite_in_progress:0"));
+    wait_until(side_info_says(side, "rdb_bgsave_in_progress:0"));
+    wait_until(side_info_says(side, "aof_rewrite_in_progress:0"));
     if (remains == REMAINS_RDB)
         side_text(side, "BGSAVE");
     if (remains == REMAINS_AOF && !stage->has_aof) {
         side_text(side, "CONFIG SET appendonly yes");
         stage->has_aof = true;
     }
-    wait_until(info_says(side, "rdb_bgsave_in_progress:0"));
-    wait_until(info_says(side, "aof_rewrite_in_progress:0"));
+    wait_until(side_info_says(side, "rdb_bgsave_in_progress:0"));
+    wait_until(side_info_says(side, "aof_rewrite_in_progress:0"));
 }
 
 void stage_restart(struct stage *stage, enum remains remains)
@@ -174,7 +169,7 @@ void stage_follow(struct stage *stage)
     struct side *side = other_of(stage)->side;
 
     side_text(side, "REPLICAOF 127.0.0.1 %d", master_of(stage)->port);
-    wait_until(info_says(side, "master_link_status:up"));
+    wait_until(side_info_says(side, "master_link_status:up"));
     stage->has_follower = true;
 }
 
@@ -204,15 +199,15 @@ static void have_changed(struct stage *stage)
 {
     stage->master = 1 - stage->master;
     lead_new_to_master(stage);
-    wait_until(info_says(other_of(stage)->side, "master_link_status:up"));
+    wait_until(side_info_says(other_of(stage)->side, "master_link_status:up"));
     stage->promotions++;
 }
 
 void stage_fail_over(struct stage *stage)
 {
     side_text(master_of(stage)->side, "FAILOVER");
-    wait_until(info_says(master_of(stage)->side, "role:slave"));
-    wait_until(info_says(other_of(stage)->side, "role:master"));
+    wait_until(side_info_says(master_of(stage)->side, "role:slave"));
+    wait_until(side_info_says(other_of(stage)->side, "role:master"));
     have_changed(stage);
 }
 

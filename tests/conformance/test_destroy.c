@@ -131,13 +131,6 @@ static void test_last_user_frees_when_named(void **state)
     leave_again_and_again("destroy/counted", repetitions(1500));
 }
 
-static int lock_and_unlock(dmutex_t *mutex)
-{
-    int result = dmutex_lock(mutex);
-
-    return result ? result : dmutex_unlock(mutex);
-}
-
 /*
  * POSIX scenario 15: destroy is 0 right after the own unlock, though a contender is just leaving.
  */

@@ -26,13 +26,6 @@ static int in_child(mutex_call call, dmutex_t *mutex)
     return WEXITSTATUS(keeper_reap(pid));
 }
 
-static int lock_and_unlock(dmutex_t *mutex)
-{
-    int result = dmutex_lock(mutex);
-
-    return result ? result : dmutex_unlock(mutex);
-}
-
 static int use_and_destroy(dmutex_t *mutex)
 {
     int result = lock_and_unlock(mutex);

@@ -140,11 +140,11 @@ static void test_waiter_is_granted_when_signals_storm(void **state)
     errand_begin(&waiter, dmutex_lock, &mutex);
     spare_me(SIG_BLOCK);
     wait_until(waiters_at(the_server->side, "interrupts/granted") == 1);
-    before = side_client_commands(the_server->side);
+    before = client_commands();
     forget_alarms();
     wait_until(alarms() >= 300);
     spare_me(SIG_UNBLOCK);
-    assert_in_range(side_client_commands(the_server->side), before, before + 3);
+    assert_in_range(client_commands(), before, before + 3);
     actor_do(holder, "0", "unlock interrupts/granted");
     assert_result(errand_join(&waiter), 0);
     end_storm();

@@ -97,12 +97,12 @@ static void test_recursive_relock_sends_no_command(void **state)
 
     (void)state;
     assert_result(dmutex_lock(&mutex), 0);
-    before = side_client_commands(the_server->side);
+    before = client_commands();
     for (int i = 0; i < 1000; i++)
         assert_result(ways_to_lock[i % WAY_COUNT].lock(&mutex), 0);
     for (int i = 0; i < 1000; i++)
         assert_result(dmutex_unlock(&mutex), 0);
-    assert_int_equal(side_client_commands(the_server->side), before);
+    assert_int_equal(client_commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
@@ -272,7 +272,7 @@ static void *lock_and_end(void *user)
     return NULL;
 }
 
-static void *lock_and_unlock(void *user)
+static void *lock_and_give_back(void *user)
 {
     struct heir *heir = user;
     unsigned depth = 0;
@@ -313,7 +313,7 @@ static void test_new_thread_is_not_the_owner_when_its_id_is_reused(void **state)
         for (int round = 0; round < 5; round++) {
             run_heir(&dead, &mutex, lock_and_end);
             assert_result(dead.locked, 0);
-            run_heir(&heir, &mutex, lock_and_unlock);
+            run_heir(&heir, &mutex, lock_and_give_back);
             reused += pthread_equal(dead.self, heir.self) != 0;
             assert_result(heir.locked, kinds[i].robust ? EOWNERDEAD : 0);
             assert_int_equal(heir.depth, 1);

@@ -441,12 +441,12 @@ static void test_signal_asks_nobody_when_the_condition_is_private(void **state)
 {
     dmutex_t local = DMUTEX_ANONYMOUS_INITIALIZER;
     dcond_t cond = DCOND_ANONYMOUS_INITIALIZER;
-    int64_t commands = side_client_commands(the_server->side);
+    int64_t commands = client_commands();
 
     (void)state;
     check_meeting(&local, &cond, dcond_signal);
     check_meeting(&local, &cond, dcond_broadcast);
-    assert_int_equal(side_client_commands(the_server->side), commands);
+    assert_int_equal(client_commands(), commands);
     assert_result(dcond_destroy(&cond), 0);
 }
 

@@ -10,15 +10,6 @@ static const clockid_t clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC };
 /* The largest time_t, of any width. */
 #define TIME_MAX ((time_t)((1ULL << (sizeof(time_t) * 8 - 1)) - 1))
 
-/* Another process holds `name` until told to go on. */
-static struct actor *start_holder(const char *name)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
 struct moment {
     struct timespec time;
     int when_held; /* the answer of a lock until then when another process holds the mutex */
@@ -66,7 +57,7 @@ static void test_timedlock_succeeds_when_free_whatever_the_time(void **state)
 /* POSIX scenario 18: held by another: ETIMEDOUT for the past, EINVAL for a bad tv_nsec, at once. */
 static void test_timedlock_answers_at_once_when_held_and_past(void **state)
 {
-    struct actor *holder = start_holder("time/held");
+    struct actor *holder = actor_start_holder(the_server, "time/held", "");
     dmutex_t mutex = DMUTEX_INITIALIZER("time/held");
 
     (void)state;
@@ -86,7 +77,7 @@ static void test_timedlock_answers_at_once_when_held_and_past(void **state)
 /* POSIX scenario 19: ETIMEDOUT never comes before the time, by either clock, to the nanosecond. */
 static void test_timedlock_is_never_early(void **state)
 {
-    struct actor *holder = start_holder("time/early");
+    struct actor *holder = actor_start_holder(the_server, "time/early", "");
     dmutex_t mutex = DMUTEX_INITIALIZER("time/early");
     unsigned seed = 19;
 
@@ -110,7 +101,7 @@ static void test_timedlock_is_never_early(void **state)
  */
 static void test_timedlock_ends_soon_after_its_time(void **state)
 {
-    struct actor *holder = start_holder("time/late");
+    struct actor *holder = actor_start_holder(the_server, "time/late", "");
     dmutex_t mutex = DMUTEX_INITIALIZER("time/late");
 
     (void)state;
@@ -130,7 +121,7 @@ static void test_timedlock_ends_soon_after_its_time(void **state)
 /* A lock that is given back before the deadline is had then, not at the deadline. */
 static void test_timedlock_succeeds_when_unlocked_before_its_time(void **state)
 {
-    struct actor *holder = start_holder("time/given");
+    struct actor *holder = actor_start_holder(the_server, "time/given", "");
     dmutex_t mutex = DMUTEX_INITIALIZER("time/given");
 
     (void)state;
@@ -152,7 +143,7 @@ static void test_timedlock_succeeds_when_unlocked_before_its_time(void **state)
 /* A waiter that timed out is no waiter any more: the next unlock goes to a waiter that still waits. */
 static void test_unlock_passes_over_who_timed_out(void **state)
 {
-    struct actor *holder = start_holder("time/over"), *waiter = actor_start(the_server);
+    struct actor *holder = actor_start_holder(the_server, "time/over", ""), *waiter = actor_start(the_server);
     dmutex_t mutex = DMUTEX_INITIALIZER("time/over");
     struct errand errand;
 
@@ -239,7 +230,7 @@ static void test_timedlock_waits_when_the_time_is_very_far(void **state)
                                     { TIME_MAX / 1000, 0 },
                                     { TIME_MAX / 1000000000 + 1, 999999999 } };
     dmutex_t mutex = DMUTEX_INITIALIZER("time/far");
-    struct actor *holder = start_holder("time/far");
+    struct actor *holder = actor_start_holder(the_server, "time/far", "");
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof far / sizeof far[0]; i++) {

@@ -4,12 +4,11 @@
  * is called once, and nothing is left behind. The first byte of an input chooses between the node's two links, and how
  * the bytes are cut into pieces. The server is the other end of a pair of sockets.
  */
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "far_end.h"
 #include "fuzz.h"
 #include "link/link_parts.h"
 #include "redis/node.h"
@@ -53,19 +52,13 @@ const struct fuzzer fuzzer = { "connection", seeds, words, 15000, 800000 };
 
 /* ---- the socket -------------------------------------------------------------------------- */
 
-static int server_fd; /* the server's end; -1 none */
-
 static int open_pair(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM])
 {
-    int ends[2];
-
     (void)url;
     (void)may_start;
     (void)ret_reason;
     must(server_fd < 0);
-    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-    server_fd = ends[1];
-    return ends[0];
+    return open_ends();
 }
 
 /* ---- a link ------------------------------------------------------------------------------ */
@@ -93,28 +86,6 @@ static void post(struct dm_link *link)
 
     must(result == DM_LINK_OK || result == DM_LINK_DOWN);
     posted += result == DM_LINK_OK;
-}
-
-static void send_bytes(const uint8_t *bytes, size_t length)
-{
-    if (server_fd >= 0 && length)
-        must(send(server_fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length || errno == EPIPE);
-}
-
-/* Frees the memory that dm_node_end() leaves: the library never frees links, because a thread may still be about to use
- * a link. */
-static void free_link(struct dm_link *link)
-{
-    struct dm_pipe *pipe = &link->session.pipe;
-    struct dm_slot *slot;
-
-    must(!pipe->first && !pipe->reader.hiredis && !pipe->out && pipe->stream.fd < 0);
-    must(!link->session.finished && !link->finished && link->leader_bell < 0);
-    while ((slot = pipe->spare)) {
-        pipe->spare = slot->next;
-        free(slot);
-    }
-    free(link);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

@@ -5,13 +5,12 @@
  * byte of an input chooses between the links, with and without a login, and how the bytes are cut into pieces.  The
  * sentinel is the other end of a pair of sockets.
  */
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "far_end.h"
 #include "fuzz.h"
 #include "link/link_parts.h"
 #include "redis/council.h"
@@ -68,26 +67,14 @@ const struct fuzzer fuzzer = { "sentinel", seeds, words, 15000, 800000 };
 
 /* ---- the socket -------------------------------------------------------------------------- */
 
-static int server_fd; /* the sentinel's end; -1 none */
-
 static int open_pair(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
 {
-    int ends[2];
-
     (void)user;
     (void)may_block;
     (void)ret_reason;
     if (server_fd >= 0) /* opened again, behind a break */
         close(server_fd);
-    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-    server_fd = ends[1];
-    return ends[0];
-}
-
-static void send_bytes(const uint8_t *bytes, size_t length)
-{
-    if (server_fd >= 0 && length)
-        must(send(server_fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length || errno == EPIPE);
+    return open_ends();
 }
 
 /* ---- the sentinel's hooks ---------------------------------------------------------------- */
@@ -132,25 +119,11 @@ static void take_nothing(void *user)
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* As in test_connection: the library never frees links. */
-static void free_link(struct dm_link *link)
-{
-    struct dm_pipe *pipe = &link->session.pipe;
-    struct dm_slot *slot;
-
-    must(!pipe->first && !pipe->reader.hiredis && !pipe->out && pipe->stream.fd < 0);
-    must(!link->session.finished && !link->finished && link->leader_bell < 0);
-    while ((slot = pipe->spare)) {
-        pipe->spare = slot->next;
-        free(slot);
-    }
-    dm_addresses_free(link->session.addresses);
-    free(link);
-}
-
 static void end(struct dm_sentinel *sentinel)
 {
     dm_sentinel_end(sentinel);
+    dm_addresses_free(sentinel->asks->session.addresses);
+    dm_addresses_free(sentinel->hears->session.addresses);
     free_link(sentinel->asks);
     free_link(sentinel->hears);
     sentinel->asks = sentinel->hears = NULL;

@@ -12,14 +12,6 @@ static const char *const words[] = { NULL };
 
 const struct fuzzer fuzzer = { "sim", seeds, words, 500, 30000 };
 
-int __lsan_is_turned_off(void);
-
-/* A process that is killed does not free memory, here as well. */
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static struct run run;

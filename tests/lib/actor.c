@@ -3,7 +3,6 @@
 #include "actor.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -132,6 +131,16 @@ struct actor *actor_start_at(const char *url)
     return start_own(&environment, url);
 }
 
+struct actor *actor_start_holder(const struct server *server, const char *name, const char *options)
+{
+    struct actor *holder = actor_start(server);
+
+    if (*options)
+        actor_do(holder, "0", "init %s %s", name, options);
+    actor_do(holder, "0", "lock %s", name);
+    return holder;
+}
+
 struct actor *actor_start_program(const struct server *server, char *const *arguments, const char *errors,
                                   va_list environment)
 {
@@ -161,23 +170,12 @@ void actor_send(struct actor *actor, const char *format, ...)
     va_end(arguments);
 }
 
-static bool is_readable(struct actor *actor, int timeout_ms)
-{
-    struct pollfd ready = { .fd = actor->fd, .events = POLLIN };
-    int result;
-
-    do
-        result = poll(&ready, 1, timeout_ms);
-    while (result < 0 && errno == EINTR);
-    return result > 0;
-}
-
 const char *actor_answer(struct actor *actor)
 {
     size_t length = 0;
 
     do {
-        if (!is_readable(actor, WAIT_LIMIT_MS))
+        if (!wait_readable(actor->fd, WAIT_LIMIT_MS))
             fail_msg("no answer of the actor");
         if (read(actor->fd, actor->answer + length, 1) != 1)
             fail_msg("the actor has ended");
@@ -188,7 +186,7 @@ const char *actor_answer(struct actor *actor)
 
 bool actor_is_silent(struct actor *actor)
 {
-    return !is_readable(actor, 0);
+    return !wait_readable(actor->fd, 0);
 }
 
 long long actor_value(struct actor *actor, const char *format, ...)
@@ -241,7 +239,7 @@ const char *actor_answer_of_count(struct actor *actor, const char *path)
 {
     struct count_watch watch = { 0, 0 };
 
-    while (!is_readable(actor, 100))
+    while (!wait_readable(actor->fd, 100))
         actor_watch_count(&watch, path);
     return actor_answer(actor);
 }

@@ -68,6 +68,9 @@ struct actor *actor_start_with(const struct server *server, ...) __attribute__((
 /* The same with another URL, as the URL of a proxy. */
 struct actor *actor_start_at(const char *url);
 
+/* An actor that holds the mutex of this name; options: as init takes the words, "" for none. */
+struct actor *actor_start_holder(const struct server *server, const char *name, const char *options);
+
 /*
  * Starts another program that speaks as an actor does: "ready" first, then a line for a line, on descriptor 3. The
  * program's standard error is appended to the file `errors`.

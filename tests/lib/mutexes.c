@@ -81,6 +81,13 @@ void make_robust(dmutex_t *mutex, const char *name, unsigned lease_ms)
     make_mutex(mutex, name, &kinds[ROBUST], lease_ms);
 }
 
+int lock_and_unlock(dmutex_t *mutex)
+{
+    int result = dmutex_lock(mutex);
+
+    return result ? result : dmutex_unlock(mutex);
+}
+
 int timedlock_soon(dmutex_t *mutex)
 {
     struct timespec until = wait_time_in_ms(CLOCK_REALTIME, 20);

@@ -45,6 +45,9 @@ void make_robust(dmutex_t *mutex, const char *name, unsigned lease_ms);
 
 typedef int (*mutex_call)(dmutex_t *mutex);
 
+/* The first result that is not 0; 0 if the mutex was locked, and given back. */
+int lock_and_unlock(dmutex_t *mutex);
+
 /* Until 20 ms from now, as calls without further arguments. */
 int timedlock_soon(dmutex_t *mutex);
 int clocklock_soon(dmutex_t *mutex);

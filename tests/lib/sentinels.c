@@ -34,20 +34,15 @@ static struct server *start_sentinel(const struct server *master, const char *li
     return server_start_by_file(text, "--sentinel");
 }
 
-static bool info_says(const struct server *server, const char *text)
-{
-    return strstr(side_text(server->side, "INFO"), text) != NULL;
-}
-
 /* The sentinels find each other, and the replicas, by the master. */
 static bool knows_all(const struct server *sentinel)
 {
     char wanted[64];
 
-    if (!info_says(sentinel, "status=ok,address="))
+    if (!side_info_says(sentinel->side, "status=ok,address="))
         return false;
     snprintf(wanted, sizeof wanted, "slaves=%d,sentinels=%d", REPLICAS, SENTINELS);
-    return info_says(sentinel, wanted);
+    return side_info_says(sentinel->side, wanted);
 }
 
 static void enter(const int *hosts, int number)
@@ -63,7 +58,7 @@ void sentinels_start_on(struct sentinels *group, const char *lines, const int *d
         group->data[i] = start_data(i ? group->data[0] : NULL);
     }
     for (int i = 1; i <= REPLICAS; i++)
-        wait_until(info_says(group->data[i], "master_link_status:up"));
+        wait_until(side_info_says(group->data[i]->side, "master_link_status:up"));
     for (int i = 0; i < SENTINELS; i++) {
         enter(sentinel_hosts, i);
         group->sentinel[i] = start_sentinel(group->data[0], lines);

@@ -276,6 +276,26 @@ void server_reconnect(struct server *server)
     await_ready(server);
 }
 
+const char *server_file(const struct server *server, const char *name)
+{
+    static char room[4][128];
+    static unsigned last;
+    char *path = room[last++ % 4];
+
+    snprintf(path, sizeof room[0], "%s/%s", server->folder, name);
+    return path;
+}
+
+void server_make_old(const struct server *server)
+{
+    const char *id = strstr(side_text(server->side, "INFO server"), "run_id:");
+    char run_id[41];
+
+    assert_non_null(id);
+    snprintf(run_id, sizeof run_id, "%.40s", id + strlen("run_id:"));
+    side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
+}
+
 void server_stop(struct server *server)
 {
     signal_to(server, SIGSTOP);

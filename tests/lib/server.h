@@ -44,6 +44,9 @@ struct server *server_start_by_file(const char *lines, const char *option);
 /* ADDRESS:PORT, as in a URL, which has IPv6 in brackets.  Valid until the fourth call from now. */
 const char *server_place(const struct server *server);
 
+/* FOLDER/NAME.  Valid until the fourth call from now. */
+const char *server_file(const struct server *server, const char *name);
+
 /* A port of this machine that no server has, kept for this process. */
 int server_free_port(void);
 
@@ -64,6 +67,9 @@ void server_set_argument(struct server *server, const char *option, const char *
 
 /* Opens the plain connection anew: sentinels close those of a server that they promote or demote. */
 void server_reconnect(struct server *server);
+
+/* Makes the server look as if running for long, without a grace: the mark that the library writes there says so. */
+void server_make_old(const struct server *server);
 
 /* SIGSTOP, SIGCONT: connections stay and nothing is answered. */
 void server_stop(struct server *server);

@@ -193,6 +193,11 @@ bool side_says(struct side *side, const char *words, const char *format, ...)
     return text && strstr(text, words);
 }
 
+bool side_info_says(struct side *side, const char *words)
+{
+    return strstr(side_text(side, "INFO"), words) != NULL;
+}
+
 bool side_try(struct side *side, const char *format, ...)
 {
     redisReply *reply;

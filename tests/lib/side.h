@@ -35,6 +35,9 @@ const char *side_error(const struct side *side);
 /* True if the answer, as side_text() writes it, has these words; false also when the connection breaks. */
 bool side_says(struct side *side, const char *words, const char *format, ...);
 
+/* True if the answer to INFO has these words; a broken connection fails the test. */
+bool side_info_says(struct side *side, const char *words);
+
 /* All keys, sorted, one per line. */
 const char *side_keys(struct side *side);
 

@@ -113,6 +113,11 @@ int test_group_teardown(void **state)
     return 0;
 }
 
+int64_t client_commands(void)
+{
+    return side_client_commands(the_server->side);
+}
+
 void test_nothing_is_left(void **state)
 {
     (void)state;

@@ -114,6 +114,9 @@ int test_group_setup(void **state);
 int test_group_teardown(void **state);
 extern struct server *the_server;
 
+/* The commands from clients to `the_server` so far: side_client_commands(). */
+int64_t client_commands(void);
+
 /*
  * The last test of a group: this process has no more descriptors than before the first test, and the server no keys but
  * the `state` of named mutexes, `sleeper` of named conditions for a while, and controls.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wait.h"
 
+#include <poll.h>
+
 #include "testlib.h"
 
 void wait_nap(void)
@@ -46,6 +48,17 @@ bool wait_is_reached(clockid_t clock, const struct timespec *time)
 
     clock_gettime(clock, &now);
     return now.tv_sec > time->tv_sec || (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+}
+
+bool wait_readable(int fd, int limit_ms)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLIN };
+    int result;
+
+    do
+        result = poll(&ready, 1, limit_ms);
+    while (result < 0 && errno == EINTR);
+    return result > 0;
 }
 
 void wait_fail(const char *expression, const char *file, int line)

@@ -42,6 +42,9 @@ struct timespec wait_time_in_ms(clockid_t clock, int64_t ms);
 /* True if the clock has reached the time, to the nanosecond. */
 bool wait_is_reached(clockid_t clock, const struct timespec *time);
 
+/* True if the descriptor has something to read, or its end, within the time. */
+bool wait_readable(int fd, int limit_ms);
+
 void wait_fail(const char *expression, const char *file, int line);
 
 #endif

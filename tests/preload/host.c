@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -244,30 +243,27 @@ struct job *host_start(struct host *host, const char *script)
     return job;
 }
 
+struct job *host_start_holder(struct host *host)
+{
+    struct job *holder = host_start(host, "flock x.lock sh -c 'echo has; read go'");
+
+    job_expect(holder, "has");
+    return holder;
+}
+
 int host_run(struct host *host, const char *script)
 {
     return job_end(host_start(host, script));
 }
 
-static bool is_readable(int fd, int limit_ms)
-{
-    struct pollfd ready = { .fd = fd, .events = POLLIN };
-    int result;
-
-    do
-        result = poll(&ready, 1, limit_ms);
-    while (result < 0 && errno == EINTR);
-    return result > 0;
-}
-
 bool await_readable(int fd)
 {
-    return is_readable(fd, WAIT_LIMIT_MS);
+    return wait_readable(fd, WAIT_LIMIT_MS);
 }
 
 bool job_has_spoken(struct job *job)
 {
-    return is_readable(job->fd, 0);
+    return wait_readable(job->fd, 0);
 }
 
 /* Reads up to the end of the output or, if is_line, the end of a line. */

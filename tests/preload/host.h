@@ -51,6 +51,9 @@ void host_put(struct host *host, const char *string);
  */
 struct job *host_start(struct host *host, const char *script);
 
+/* Starts a job that holds x.lock until job_go(). */
+struct job *host_start_holder(struct host *host);
+
 /* Runs a script to the end; returns the exit status, as job_end() does. */
 int host_run(struct host *host, const char *script);
 

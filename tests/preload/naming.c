@@ -23,12 +23,12 @@ void check_named(struct actor *actor, const char *object, const char *name)
 
 void check_local(struct actor *actor, const char *object)
 {
-    int64_t before = side_client_commands(the_server->side);
+    int64_t before = client_commands();
 
     actor_do(actor, "0", "lock %s", object);
     actor_do(actor, "EBUSY", "trylock %s", object);
     actor_do(actor, "0", "unlock %s", object);
-    assert_int_equal(side_client_commands(the_server->side), before);
+    assert_int_equal(client_commands(), before);
 }
 
 void hold_here(dmutex_t *mutex, const char *name)

@@ -47,13 +47,6 @@ int folder_setup(void **state)
     return 0;
 }
 
-int folder_teardown(void **state)
-{
-    (void)state;
-    keeper_remove_folder(folder);
-    return 0;
-}
-
 int programs_setup(void **state)
 {
     return test_group_setup(state) || folder_setup(state);

@@ -11,14 +11,13 @@
 #ifndef TEST_PRELOAD_PROGRAMS_H
 #define TEST_PRELOAD_PROGRAMS_H
 
+#include "../lib/folder.h"
 #include "../lib/testlib.h"
-#include "folder.h"
 
 /* Group fixtures: test_group_setup() and a folder; folder_setup() for a group without a server: the folder only. */
 int programs_setup(void **state);
 int programs_teardown(void **state);
 int folder_setup(void **state);
-int folder_teardown(void **state);
 
 /*
  * Compiles sources of programs/, words separated by blanks, to a file of the folder, with further switches, in which

@@ -44,14 +44,7 @@ int run_server_setup(void **state)
 int run_server_teardown(void **state)
 {
     server_end(the_server);
-    return run_teardown(state);
-}
-
-int run_teardown(void **state)
-{
-    (void)state;
-    keeper_remove_folder(folder);
-    return 0;
+    return folder_teardown(state);
 }
 
 const char *write_file(const char *name, int mode, const char *format, ...)

@@ -5,15 +5,14 @@
 #ifndef TEST_PRELOAD_RUN_H
 #define TEST_PRELOAD_RUN_H
 
+#include "../lib/folder.h"
 #include "../lib/testlib.h"
-#include "folder.h"
 
 /* The path of dmutex-run. */
 extern char dmutex_run[4096];
 
 /* Group fixtures. HOME is an empty folder, so that dmutex-run finds no configuration but the test's. */
 int run_setup(void **state);
-int run_teardown(void **state);
 
 /* The same with a server, in DMUTEX_URL, and with a keeper whose socket is in the folder. */
 int run_server_setup(void **state);

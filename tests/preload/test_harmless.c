@@ -27,7 +27,7 @@ static bool is_installed(const char *program)
 static void check_script(const char *script)
 {
     static const char *const rules[] = { NULL, nothing };
-    int64_t before = side_client_commands(the_server->side);
+    int64_t before = client_commands();
     FILE *file;
     char path[100];
     int status;
@@ -47,7 +47,7 @@ static void check_script(const char *script)
         assert_string_equal(ran.errors, "");
         assert_string_equal(ran.output, expected);
     }
-    assert_int_equal(side_client_commands(the_server->side), before);
+    assert_int_equal(client_commands(), before);
 }
 
 /* Shells behave the same: children, pipes, jobs, traps. */

@@ -17,31 +17,16 @@ static void promise_at_once(void)
     side_set_bound(the_server->side, "bound", AT_ONCE);
 }
 
-/* Starts a job on host a that holds x.lock until the job gets a line. */
-static struct job *start_holder(void)
-{
-    struct job *holder = host_start(a, "flock x.lock sh -c 'echo has; read go'");
-
-    job_expect(holder, "has");
-    return holder;
-}
-
-static void end_holder(struct job *holder)
-{
-    job_go(holder);
-    assert_int_equal(job_end(holder), 0);
-}
-
 /* ---- flock(1) ---------------------------------------------------------------------------- */
 
 /* `flock -n FILE COMMAND` runs nothing while another host has the lock. */
 static void test_flock_n_fails_while_another_host_has_the_lock(void **state)
 {
-    struct job *holder = start_holder();
+    struct job *holder = host_start_holder(a);
 
     (void)state;
     assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
-    end_holder(holder);
+    job_finish(holder);
     wait_until(!is_held("x.lock"));
     assert_int_equal(host_run(b, "flock -n x.lock true"), 0);
 }
@@ -75,7 +60,7 @@ static void churn(int processor)
  */
 static void test_a_lock_stays_while_thousands_of_others_come_and_go(void **state)
 {
-    struct job *holder = start_holder();
+    struct job *holder = host_start_holder(a);
     pid_t churners[CHURNERS];
 
     (void)state;
@@ -92,17 +77,17 @@ static void test_a_lock_stays_while_thousands_of_others_come_and_go(void **state
         kill(churners[i], SIGKILL);
         keeper_reap(churners[i]);
     }
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* `flock -n` fails between two programs of one host too, by the kernel's lock alone. */
 static void test_flock_n_fails_while_another_program_of_the_host_has_the_lock(void **state)
 {
-    struct job *holder = start_holder();
+    struct job *holder = host_start_holder(a);
 
     (void)state;
     assert_int_equal(host_run(a, "flock -n -E 9 x.lock true"), 9);
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* `flock -n` succeeds when programs of one host lock one directly after the other. */
@@ -116,13 +101,13 @@ static void test_flock_n_succeeds_at_once_after_another_program_of_the_host(void
 /* `flock FILE COMMAND` waits for the other host, and has the lock soon after the holder's end. */
 static void test_flock_waits_for_the_other_host(void **state)
 {
-    struct job *holder = start_holder(), *waiter = host_start(b, "flock x.lock echo has");
+    struct job *holder = host_start_holder(a), *waiter = host_start(b, "flock x.lock echo has");
 
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
     assert_false(job_has_spoken(waiter));
     promise_at_once();
-    end_holder(holder);
+    job_finish(holder);
     job_expect(waiter, "has");
     assert_kept();
     assert_int_equal(job_end(waiter), 0);
@@ -149,13 +134,13 @@ static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
 /* `flock -w` gives up, because the handler of its SIGALRM ends flock() by EINTR, and leaves no waiter behind. */
 static void test_flock_w_gives_up_and_leaves_nothing_behind(void **state)
 {
-    struct job *holder = start_holder();
+    struct job *holder = host_start_holder(a);
 
     (void)state;
     assert_int_equal(host_run(b, "flock -w 0.3 -E 9 x.lock true"), 9);
     assert_int_equal(host_run(b, "flock -w 0.3 -E 9 x.lock true"), 9);
     assert_in_range(waiters_for("x.lock"), 0, 1); /* the second waiter took the place of the first */
-    end_holder(holder);
+    job_finish(holder);
     wait_until(!is_held("x.lock") && waiters_for("x.lock") == 0);
     assert_int_equal(host_run(b, "flock -w 20 x.lock true"), 0);
 }
@@ -170,7 +155,7 @@ static void test_flock_u_gives_the_lock_back(void **state)
     promise_at_once();
     assert_int_equal(host_run(b, "flock x.lock true"), 0);
     assert_kept();
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* `x=$(flock ...)` ends with the command: the keeper does not hold the shell's pipe. */
@@ -207,7 +192,7 @@ static void test_a_shared_lock_is_exclusive_when_the_rule_says_so(void **state)
     job_expect(holder, "has");
     assert_int_equal(host_run(c, "flock -n -s -E 9 x.lock true"), 9);
     assert_int_equal(host_run(d, "flock -n -s -E 9 x.lock true"), 9);
-    end_holder(holder);
+    job_finish(holder);
     host_end(c);
     host_end(d);
 }
@@ -227,7 +212,7 @@ static void test_flock_of_what_is_locked_already_changes_nothing(void **state)
     job_go(holder);
     job_expect(holder, "flock-un 0");
     assert_int_equal(host_run(b, "flock x.lock true"), 0);
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* A child of fork() has its parent's lock, and keeps the lock after the parent's end. */
@@ -248,21 +233,21 @@ static void test_a_forked_child_keeps_the_lock_of_its_parent(void **state)
 /* A signal with a handler without SA_RESTART ends flock() by EINTR, and the kernel's lock is free again. */
 static void test_flock_fails_with_eintr_when_a_handler_has_run(void **state)
 {
-    struct job *holder = start_holder(), *waiter = host_start(b, "exec $LOCKER x.lock handle flock wait");
+    struct job *holder = host_start_holder(a), *waiter = host_start(b, "exec $LOCKER x.lock handle flock wait");
 
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
     wait_until((job_signal(waiter, SIGALRM), job_has_spoken(waiter)));
     job_expect(waiter, "flock EINTR");
     assert_int_equal(host_run(b, "DMUTEX_MAP= flock -n x.lock true"), 0); /* the kernel's lock is free again */
-    end_holder(holder);
-    end_holder(waiter);
+    job_finish(holder);
+    job_finish(waiter);
 }
 
 /* A signal with a handler with SA_RESTART does not end the wait. */
 static void test_flock_waits_on_when_a_handler_with_restart_has_run(void **state)
 {
-    struct job *holder = start_holder(), *waiter = host_start(b, "exec $LOCKER x.lock handle-restart flock");
+    struct job *holder = host_start_holder(a), *waiter = host_start(b, "exec $LOCKER x.lock handle-restart flock");
 
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
@@ -288,13 +273,13 @@ static void test_flock_locks_in_a_signal_handler(void **state)
     job_go(holder);
     job_expect(holder, "flock-un 0");
     assert_int_equal(host_run(b, "flock x.lock true"), 0);
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* flock() is no cancellation point: a cancelled thread waits on, has the lock, and ends then. */
 static void test_flock_is_not_cancelled_while_it_waits(void **state)
 {
-    struct job *holder = start_holder(), *waiter = host_start(b, "$LOCKER x.lock cancel flock wait");
+    struct job *holder = host_start_holder(a), *waiter = host_start(b, "$LOCKER x.lock cancel flock wait");
 
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
@@ -317,10 +302,10 @@ static void test_a_report_tells_of_a_lock_file(void **state)
     assert_int_equal(host_run(a, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=0 "
                                  "wait_us=0 hold_us=[0-9]* losses=0 handoffs=0$' report"),
                      0);
-    holder = start_holder();
+    holder = host_start_holder(a);
     waiter = host_start(b, "DMUTEX_REPORT=report flock x.lock true && grep -q '^f/x.lock locks=1 waits=1 ' report");
     wait_until(waiters_for("x.lock") == 1);
-    end_holder(holder);
+    job_finish(holder);
     assert_int_equal(job_end(waiter), 0);
     wait_until(!is_held("x.lock"));
     assert_int_equal(host_run(a, "DMUTEX_REPORT=report.%p $LOCKER x.lock flock flock-un flock fork-wait flock-un "
@@ -337,7 +322,7 @@ static void test_flock_of_another_file_is_local(void **state)
     job_expect(holder, "has");
     assert_int_equal(host_run(b, "flock -n other true"), 0);
     assert_int_equal(host_run(a, "flock -n -E 9 other true"), 9);
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* flock() of a deleted file is the kernel's lock only. */
@@ -348,7 +333,7 @@ static void test_flock_of_a_deleted_file_is_local(void **state)
     (void)state;
     job_expect(holder, "has");
     assert_false(is_held("gone.lock"));
-    end_holder(holder);
+    job_finish(holder);
 }
 
 /* ---- the end of a holder ----------------------------------------------------------------- */
@@ -373,14 +358,14 @@ static void test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends(void 
 /* A waiter that is killed while waiting never gets the lock. */
 static void test_a_waiter_that_is_killed_does_not_keep_the_lock(void **state)
 {
-    struct job *holder = start_holder(), *waiter = host_start(b, "exec flock -o x.lock sleep 1000");
+    struct job *holder = host_start_holder(a), *waiter = host_start(b, "exec flock -o x.lock sleep 1000");
 
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
     job_signal(waiter, SIGKILL);
     assert_int_equal(job_end(waiter), 128 + SIGKILL);
     promise_at_once();
-    end_holder(holder);
+    job_finish(holder);
     assert_int_equal(host_run(a, "flock x.lock true"), 0);
     assert_kept();
 }

@@ -16,14 +16,6 @@
 #define SHORT_LEASE_MS 1000
 #define SLACK 2000
 
-static struct job *start_holder(struct host *host)
-{
-    struct job *holder = host_start(host, "flock x.lock sh -c 'echo has; read go'");
-
-    job_expect(holder, "has");
-    return holder;
-}
-
 static void await_no_keeper(struct host *host)
 {
     wait_until(host_keeper(host) == 0);
@@ -183,7 +175,7 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
 
     (void)state;
     await_no_keeper(a);
-    holder = start_holder(a);
+    holder = host_start_holder(a);
     other = host_start(a, "DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=1999\" flock y.lock sh -c 'echo has; read go'");
     job_expect(other, "has");
     assert_int_equal(count_sockets(a), 2);
@@ -230,7 +222,7 @@ static void test_a_lock_fails_when_the_folder_is_open_to_others(void **state)
 /* The keeper ends soon after the last lock, and leaves no socket. */
 static void test_it_ends_soon_after_its_last_lock(void **state)
 {
-    struct job *holder = start_holder(a);
+    struct job *holder = host_start_holder(a);
     int keeper = host_open_keeper(a);
 
     (void)state;
@@ -246,7 +238,7 @@ static void test_it_ends_soon_after_its_last_lock(void **state)
 /* The keeper ends if its folder was deleted, because no program can find the keeper any more. */
 static void test_it_ends_when_its_folder_was_deleted(void **state)
 {
-    struct job *holder = start_holder(a);
+    struct job *holder = host_start_holder(a);
     int keeper = host_open_keeper(a);
 
     (void)state;
@@ -260,7 +252,7 @@ static void test_it_ends_when_its_folder_was_deleted(void **state)
 /* The keeper lives as long as a lock, although other locks end. */
 static void test_it_lives_as_long_as_a_lock(void **state)
 {
-    struct job *holder = start_holder(a);
+    struct job *holder = host_start_holder(a);
     int keeper = host_open_keeper(a);
 
     (void)state;
@@ -296,7 +288,7 @@ static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
 /* The keeper looks for closed files by itself, because nothing tells of the close of a renamed file. */
 static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(void **state)
 {
-    struct job *holder = start_holder(b), *waiter = host_start(a, "exec $LOCKER x.lock flock wait");
+    struct job *holder = host_start_holder(b), *waiter = host_start(a, "exec $LOCKER x.lock flock wait");
 
     (void)state;
     wait_until(waiters_for("x.lock") == 1);
@@ -312,7 +304,7 @@ static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(v
 /* The signals that end a service or a session do not end the keeper while a lock is held. */
 static void test_it_ignores_signals_that_ask_it_to_end(void **state)
 {
-    struct job *holder = start_holder(a);
+    struct job *holder = host_start_holder(a);
     pid_t pid = host_keeper(a);
 
     (void)state;
@@ -330,7 +322,7 @@ static void test_it_ignores_signals_that_ask_it_to_end(void **state)
 static void test_its_locks_end_with_their_leases_when_it_is_killed(void **state)
 {
     struct host *c = host_make("c", "lease=" SHORT_LEASE);
-    struct job *holder = start_holder(c), *waiter;
+    struct job *holder = host_start_holder(c), *waiter;
 
     (void)state;
     assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
@@ -348,7 +340,7 @@ static void test_its_locks_end_with_their_leases_when_it_is_killed(void **state)
 static void test_another_is_started_when_it_was_killed(void **state)
 {
     struct host *c = host_make("d", "lease=" SHORT_LEASE);
-    struct job *holder = start_holder(c);
+    struct job *holder = host_start_holder(c);
 
     (void)state;
     assert_return_code(kill(host_keeper(c), SIGKILL), errno);

@@ -506,7 +506,7 @@ static void test_a_process_has_nothing_of_ours_when_it_locks_no_named_mutex(void
                                         "shm:/no-such-ring+0 => t/y",
                                         NULL);
     long long descriptors = actor_value(bare, "descriptors");
-    int64_t before = side_client_commands(the_server->side);
+    int64_t before = client_commands();
 
     (void)state;
     actor_do(actor, "0", "lock other_lock");
@@ -519,7 +519,7 @@ static void test_a_process_has_nothing_of_ours_when_it_locks_no_named_mutex(void
     actor_do(actor, "0 0", "has libdmutex.so");
     actor_do(actor, "0 0", "has libhiredis");
     assert_int_equal(actor_value(actor, "descriptors"), descriptors);
-    assert_int_equal(side_client_commands(the_server->side), before);
+    assert_int_equal(client_commands(), before);
     actor_do(actor, "0", "lock static_lock");
     assert_true(actor_value(actor, "tasks") > 1);
     assert_true(actor_value(actor, "has libdmutex.so") > 0);

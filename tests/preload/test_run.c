@@ -412,12 +412,12 @@ static int64_t commands_of_pairs(const char *line)
 {
     char library[4096];
     const char *config = write_file("pairs.conf", 0644, "[lock run/pairs]\nMatch=sym:pairs:queue_lock\n%s", line);
-    int64_t before = side_client_commands(the_server->side);
+    int64_t before = client_commands();
 
     test_build_path(library, sizeof library, "libdmutex/.libs");
     command_run("LD_LIBRARY_PATH=%s exec %s --config %s %s/pairs", library, dmutex_run, config, folder);
     assert_status(0);
-    return side_client_commands(the_server->side) - before;
+    return client_commands() - before;
 }
 
 /* The lease stays with the program between its locks if the configuration says so, and goes back at its end. */

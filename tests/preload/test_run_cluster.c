@@ -66,21 +66,12 @@ static void test_run_makes_a_mutex_a_name_of_the_cluster_when_a_rule_says_so(voi
     }
 }
 
-static const char *path_of(const char *name)
-{
-    static char path[2][100];
-    static unsigned last;
-
-    snprintf(path[++last % 2], sizeof path[0], "%s/%s", folder, name);
-    return path[last % 2];
-}
-
 /* Sends a line to the job, once it reads. */
 static void send_go(void)
 {
     int fd;
 
-    wait_until((fd = open(path_of("go"), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0);
+    wait_until((fd = open(in_folder("go"), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0);
     assert_int_equal(write(fd, "go\n", 3), 3);
     close(fd);
 }
@@ -98,9 +89,9 @@ static void test_run_makes_a_lock_file_a_name_of_the_cluster_when_a_rule_says_so
     command_run("%s true", command);
     assert_status(1);
     actor_do(other, "0", "unlock f/x.lock");
-    assert_return_code(mkfifo(path_of("go"), 0600), errno);
-    job = command_start("%s sh -c 'touch %s; read go <%s'", command, path_of("has"), path_of("go"));
-    wait_until(access(path_of("has"), F_OK) == 0);
+    assert_return_code(mkfifo(in_folder("go"), 0600), errno);
+    job = command_start("%s sh -c 'touch %s; read go <%s'", command, in_folder("has"), in_folder("go"));
+    wait_until(access(in_folder("has"), F_OK) == 0);
     actor_do(other, "EBUSY", "trylock f/x.lock");
     send_go();
     command_await(job);

@@ -508,5 +508,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, run_setup, run_teardown);
+    return cmocka_run_group_tests(tests, run_setup, folder_teardown);
 }

@@ -340,14 +340,6 @@ static void test_list_ends_as_the_command_when_that_ends(void **state)
     assert_status(128 + SIGKILL);
 }
 
-static bool is_there(const char *name)
-{
-    char path[200];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return access(path, F_OK) == 0;
-}
-
 /* --list passes signals on to the command. */
 static void test_list_passes_signals_on_when_it_gets_them(void **state)
 {
@@ -359,7 +351,7 @@ static void test_list_passes_signals_on_when_it_gets_them(void **state)
                                   " touch ready; while :; do sleep 0.01; done'",
                                   folder, dmutex_run, signals[i]);
 
-        wait_until(is_there("ready"));
+        wait_until(access(in_folder("ready"), F_OK) == 0);
         kill(pid, signals[i]);
         command_await(pid);
         assert_status(7);
@@ -431,5 +423,5 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--role") == 0 && strcmp(argv[2], "seen") == 0)
         return write_seen();
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, build, run_teardown);
+    return cmocka_run_group_tests(tests, build, folder_teardown);
 }

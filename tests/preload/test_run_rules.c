@@ -348,5 +348,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, build, run_teardown);
+    return cmocka_run_group_tests(tests, build, folder_teardown);
 }

@@ -9,11 +9,6 @@
 dmutex_t kept_mutex;
 struct actor *keeper, *other;
 
-int64_t kept_commands(void)
-{
-    return side_client_commands(the_server->side);
-}
-
 void kept_use(struct actor *actor, const char *name)
 {
     actor_do(actor, "0", "lock %s", name);

@@ -20,9 +20,6 @@
 extern dmutex_t kept_mutex;
 extern struct actor *keeper, *other;
 
-/* Commands of clients, scripts and the like, so far. */
-int64_t kept_commands(void);
-
 /* The actor locks and unlocks. */
 void kept_use(struct actor *actor, const char *name);
 

@@ -92,13 +92,13 @@ static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
         int64_t sent, told, done;
 
         crowd_gather(&crowd, sizes[i]);
-        sent = side_client_commands(the_server->side);
+        sent = client_commands();
         told = side_calls(the_server->side, "publish");
         done = all_commands();
         assert_result(dcond_broadcast(&cond), 0);
         crowd_await_return(&crowd);
         done = all_commands() - done;
-        assert_in_range(side_client_commands(the_server->side) - sent, sizes[i], sizes[i] + 20);
+        assert_in_range(client_commands() - sent, sizes[i], sizes[i] + 20);
         assert_in_range(side_calls(the_server->side, "publish") - told, 2 * sizes[i], 2 * sizes[i] + 4);
         per_waiter = per_waiter ? per_waiter : done / sizes[i] + 1;
         assert_in_range(done, sizes[i], 2 * per_waiter * sizes[i]); /* work on all pairs would be four times */

@@ -15,11 +15,6 @@
 static dmutex_t mutex;
 static dmutex_t many[MANY];
 
-static int64_t commands(void)
-{
-    return side_client_commands(the_server->side);
-}
-
 /* ---- handoffs ---------------------------------------------------------------------------- */
 
 /* N processes count in one file under one mutex; the commands of each handoff, times ten. */
@@ -38,11 +33,11 @@ static int64_t cost_of_handoff(int processes, int rounds)
         actor_send(actors[i], "count %s %d cost/handoff", file, rounds);
         wait_until(waiters_of(&mutex) == i + 1);
     }
-    before = commands() - processes; /* the first lock commands have been sent */
+    before = client_commands() - processes; /* the first lock commands have been sent */
     assert_result(dmutex_unlock(&mutex), 0);
     for (int i = 0; i < processes; i++)
         actor_expect(actors[i], "0");
-    before = commands() - before;
+    before = client_commands() - before;
     assert_int_equal(actor_counted(file), processes * rounds);
     for (int i = 0; i < processes; i++)
         actor_end(actors[i]);
@@ -277,9 +272,9 @@ static void test_an_idle_process_sends_no_command(void **state)
     actor_do(actor, "0", "lock cost/idle");
     actor_do(actor, "0", "unlock cost/idle");
     wait_until(!is_locked(&mutex));
-    before = commands();
+    before = client_commands();
     let_pass(1500);
-    assert_int_equal(commands(), before);
+    assert_int_equal(client_commands(), before);
     actor_end(actor);
 }
 
@@ -297,11 +292,11 @@ static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
     assert_result(dmutex_lock(&mutex), 0);
     actor_send(waiter, "lock cost/long");
     wait_until(waiters_of(&mutex) == 1);
-    before = commands();
+    before = client_commands();
     looks = side_calls(the_server->side, "info");
     let_pass(1500);
     assert_in_range(side_calls(the_server->side, "info") - looks, 1, 1 + 3); /* the test's own, and the waiters' */
-    assert_int_equal(commands(), before);
+    assert_int_equal(client_commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(waiter, "0");
     actor_do(waiter, "0", "unlock cost/long");
@@ -316,12 +311,12 @@ static void test_a_recursive_relock_sends_no_command(void **state)
     (void)state;
     make_recursive(&mutex, "cost/deep", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
-    before = commands();
+    before = client_commands();
     for (int i = 0; i < 1000; i++)
         assert_result(dmutex_lock(&mutex), 0);
     for (int i = 0; i < 1000; i++)
         assert_result(dmutex_unlock(&mutex), 0);
-    assert_int_equal(commands(), before);
+    assert_int_equal(client_commands(), before);
     assert_int_equal(holdcount_of(&mutex), 1);
     assert_result(dmutex_unlock(&mutex), 0);
 }
@@ -336,9 +331,9 @@ static void test_a_thousand_holds_are_renewed_in_few_calls(void **state)
     for (int i = 0; i < MANY; i++)
         assert_result(dmutex_lock(&many[i]), 0);
     let_pass(700); /* the first round has brought the renewals together */
-    before = commands();
+    before = client_commands();
     let_pass(3 * 600);
-    assert_in_range(commands() - before, 3, 4 * 16);
+    assert_in_range(client_commands() - before, 3, 4 * 16);
     for (int i = 0; i < MANY; i++) {
         assert_true(remaining_of(&many[i]) > 0);
         assert_result(dmutex_unlock(&many[i]), 0);

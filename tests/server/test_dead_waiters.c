@@ -202,9 +202,9 @@ static void test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_t
     promise_within(600 + SLACK);
     actor_kill(holder);
     actor_end(holder);
-    commands = side_client_commands(the_server->side);
+    commands = client_commands();
     wait_until(!actor_is_silent(waiters[0]));
-    commands = side_client_commands(the_server->side) - commands;
+    commands = client_commands() - commands;
     assert_kept();
     actor_expect(waiters[0], "EOWNERDEAD");
     assert_in_range(commands, 1, 16); /* two each: polls, and the requests that answers cause */

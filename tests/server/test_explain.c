@@ -34,15 +34,6 @@ static void listen_to_log(void)
     dmutex_setlog_np(take_line, NULL);
 }
 
-static struct actor *start_holder(const char *name)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "init %s", name);
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
 /* "by process PID (" of the actor, as every explanation names the holder. */
 static const char *pid_text(struct actor *holder)
 {
@@ -87,7 +78,7 @@ static double held_s(void)
 static void test_a_timeout_names_the_holder_when_the_wait_was_long(void **state)
 {
     double before_s = now_s();
-    struct actor *holder = start_holder("explain/timeout");
+    struct actor *holder = actor_start_holder(the_server, "explain/timeout", "");
     struct timespec end = after_ms(LONG_WAIT_MS);
     dmutex_t mutex;
 
@@ -101,24 +92,23 @@ static void test_a_timeout_names_the_holder_when_the_wait_was_long(void **state)
     actor_end(holder);
 }
 
-static void *lock_and_unlock(void *user)
+static void *use_mutex(void *user)
 {
-    if (dmutex_lock(user) == 0)
-        dmutex_unlock(user);
+    lock_and_unlock(user);
     return NULL;
 }
 
 /* An endless wait says the same in one line of the log. */
 static void test_the_log_names_the_holder_when_a_lock_waits(void **state)
 {
-    struct actor *holder = start_holder("explain/log");
+    struct actor *holder = actor_start_holder(the_server, "explain/log", "");
     pthread_t thread;
     dmutex_t mutex;
 
     (void)state;
     listen_to_log();
     assert_result(dmutex_init_np(&mutex, "explain/log", NULL), 0);
-    pthread_create(&thread, NULL, lock_and_unlock, &mutex);
+    pthread_create(&thread, NULL, use_mutex, &mutex);
     wait_until(is_line_there());
     assert_non_null(strstr(line, "\"explain/log\""));
     assert_non_null(strstr(line, pid_text(holder)));

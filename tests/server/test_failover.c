@@ -14,15 +14,10 @@
 static struct server *first, *second;
 static struct proxy *proxy;
 
-static bool info_says(const struct server *server, const char *text)
-{
-    return strstr(side_text(server->side, "INFO"), text) != NULL;
-}
-
 static void follow(struct server *replica, const struct server *master)
 {
     side_text(replica->side, "REPLICAOF 127.0.0.1 %d", master->port);
-    wait_until(info_says(replica, "master_link_status:up"));
+    wait_until(side_info_says(replica->side, "master_link_status:up"));
 }
 
 /* Two masters; the address leads to the first. */
@@ -44,22 +39,12 @@ static int end_test(void **state)
     return 0;
 }
 
-/* The server has been there for long: no grace. */
-static void make_old(const struct server *server)
-{
-    char run_id[48];
-
-    snprintf(run_id, sizeof run_id, "%.40s",
-             strstr(side_text(server->side, "INFO server"), "run_id:") + strlen("run_id:"));
-    side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
-}
-
 /* All data are there; open connections stay open. */
 static void fail_over(struct server *from, struct server *to)
 {
     side_text(from->side, "FAILOVER");
-    wait_until(info_says(from, "role:slave") && info_says(to, "role:master"));
-    wait_until(info_says(from, "master_link_status:up"));
+    wait_until(side_info_says(from->side, "role:slave") && side_info_says(to->side, "role:master"));
+    wait_until(side_info_says(from->side, "master_link_status:up"));
     proxy_lead_new_to(proxy, to);
 }
 
@@ -139,7 +124,7 @@ static void test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace(void
     long long token;
 
     (void)state;
-    make_old(first);
+    server_make_old(first);
     follow(second, first);
     waiter = start_waiter("fail/grace", &holder, "");
     token = actor_value(holder, "token fail/grace");
@@ -200,7 +185,7 @@ static void lose_hold_there_and_back(const char *name)
     side_text(first->side, "REPLICAOF 127.0.0.1 %d", second->port);
     side_text(second->side, "REPLICAOF NO ONE");
     side_text(second->side, "DEL %s %s", key_of("lock", name), key_of("state", name));
-    wait_until(info_says(first, "master_link_status:up")); /* the stream may still be behind */
+    wait_until(side_info_says(first->side, "master_link_status:up")); /* the stream may still be behind */
     wait_until(side_int(first->side, "EXISTS %s", key_of("lock", name)) == 0);
     side_text(second->side, "REPLICAOF 127.0.0.1 %d", first->port);
     side_text(first->side, "REPLICAOF NO ONE");
@@ -212,7 +197,7 @@ static void test_a_server_gives_grace_when_it_is_the_master_again(void **state)
     struct actor *owner = start_at_address(""), *other;
 
     (void)state;
-    make_old(first);
+    server_make_old(first);
     actor_do(owner, "0", "init fail/back lease=%d", LONG_LEASE);
     actor_do(owner, "0", "lock fail/back");
     lose_hold_there_and_back("fail/back");
@@ -246,7 +231,7 @@ static struct actor *start_idle(const char *name, struct actor *owner)
 {
     struct actor *idle = start_at_address("");
 
-    make_old(first);
+    server_make_old(first);
     actor_do(idle, "0", "init %s lease=%d", name, LONG_LEASE);
     actor_do(idle, "0", "lock %s", name);
     actor_do(idle, "0", "unlock %s", name);
@@ -291,7 +276,7 @@ static void go_on_with_an_old_answer(const char *name, bool is_known)
     struct actor *owner = start_at_address(""), *asleep = start_at_address("?command_timeout=800");
     int64_t asked_ms;
 
-    make_old(first);
+    server_make_old(first);
     actor_do(asleep, "0", "init %s lease=%d", name, LONG_LEASE);
     if (is_known) {
         actor_do(asleep, "0", "lock %s", name);
@@ -338,7 +323,7 @@ static void test_a_server_gives_no_grace_when_its_first_replica_comes(void **sta
     struct actor *early = start_at_address(""), *late;
 
     (void)state;
-    make_old(first);
+    server_make_old(first);
     actor_do(early, "0", "init fail/first lease=%d", LONG_LEASE);
     actor_do(early, "0", "lock fail/first");
     follow(second, first);

@@ -13,22 +13,12 @@
 
 static dmutex_t mutex;
 
-/* An actor that holds `name`. */
-static struct actor *start_holder(const char *name, const char *options)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "init %s %s", name, options);
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
 /* ---- stopped ----------------------------------------------------------------------------- */
 
 /* POSIX scenario 3, failure 20: an owner that was stopped for two leases knows the loss before any I/O. */
 static void test_a_stopped_owner_knows_its_loss_when_it_goes_on(void **state)
 {
-    struct actor *a = start_holder("force/stopped", "lease=300");
+    struct actor *a = actor_start_holder(the_server, "force/stopped", "lease=300");
     long long token = actor_value(a, "token force/stopped");
 
     (void)state;
@@ -52,7 +42,7 @@ static void test_a_stopped_owner_knows_its_loss_when_it_goes_on(void **state)
 /* POSIX scenario 3: the renewals of a stopped owner do not prolong the lease of the heir. */
 static void test_a_stopped_owner_does_not_renew_for_another_when_it_goes_on(void **state)
 {
-    struct actor *a = start_holder("force/heir", "lease=300"), *b = actor_start(the_server);
+    struct actor *a = actor_start_holder(the_server, "force/heir", "lease=300"), *b = actor_start(the_server);
 
     (void)state;
     make_normal(&mutex, "force/heir", 1000);
@@ -127,7 +117,7 @@ static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
 /* An owner without an inbox learns of the loss by the next renewal. */
 static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **state)
 {
-    struct actor *a = start_holder("force/renewal", "lease=600");
+    struct actor *a = actor_start_holder(the_server, "force/renewal", "lease=600");
 
     (void)state;
     make_normal(&mutex, "force/renewal", 1000);
@@ -143,7 +133,8 @@ static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **sta
 /* A waiter has the lock that was broken, and the breaker need not hold the lock. */
 static void test_a_waiter_owns_at_once_when_the_lock_is_broken(void **state)
 {
-    struct actor *a = start_holder("force/waiter", "robust lease=60000"), *b = actor_start(the_server);
+    struct actor *a = actor_start_holder(the_server, "force/waiter", "robust lease=60000");
+    struct actor *b = actor_start(the_server);
 
     (void)state;
     make_robust(&mutex, "force/waiter", LONG_LEASE);

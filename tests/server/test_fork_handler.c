@@ -202,9 +202,7 @@ static void fork_once(int number)
 
 static int wait_in_lock(void)
 {
-    int result = dmutex_lock(&mutex);
-
-    return result ? result : dmutex_unlock(&mutex);
+    return lock_and_unlock(&mutex);
 }
 
 static int wait_on_condition(void)

@@ -189,8 +189,7 @@ static void *work(void *user)
 
     dmutex_init_np(&own, workers[index].name, NULL);
     while (!result && !__atomic_load_n(&workers[index].is_over, __ATOMIC_ACQUIRE)) {
-        result = dmutex_lock(&own);
-        result = result ? result : dmutex_unlock(&own);
+        result = lock_and_unlock(&own);
         workers[index].rounds++;
     }
     workers[index].result = result;
@@ -201,16 +200,12 @@ static void *work(void *user)
 static int use_in_two_generations(void)
 {
     dmutex_t own = DMUTEX_INITIALIZER("fork/child");
-    int result = dmutex_lock(&own);
-    pid_t pid;
+    int result = lock_and_unlock(&own);
+    pid_t pid = fork();
     int status;
 
-    result = result ? result : dmutex_unlock(&own);
-    pid = fork();
-    if (pid == 0) {
-        result = result ? result : dmutex_lock(&own);
-        _exit(result ? result : dmutex_unlock(&own));
-    }
+    if (pid == 0)
+        _exit(result ? result : lock_and_unlock(&own));
     if (waitpid(pid, &status, 0) != pid)
         return errno;
     return result ? result : WEXITSTATUS(status);
@@ -268,9 +263,8 @@ static void fork_when_lost(const char *name, uint64_t token, void *user)
     pid = fork();
     if (pid == 0) {
         dmutex_t other = DMUTEX_INITIALIZER("fork/from-callback");
-        int result = dmutex_lock(&other);
 
-        _exit(result ? result : dmutex_unlock(&other));
+        _exit(lock_and_unlock(&other));
     }
     if (waitpid(pid, &status, 0) == pid)
         child_result = WEXITSTATUS(status);
@@ -296,11 +290,9 @@ static void test_fork_is_harmless_when_done_in_the_lost_callback(void **state)
 
 /* ---- the end of a process ---------------------------------------------------------------- */
 
-static int lock_and_unlock(void)
+static int use_mutex(void)
 {
-    int result = dmutex_lock(&mutex);
-
-    return result ? result : dmutex_unlock(&mutex);
+    return lock_and_unlock(&mutex);
 }
 
 /* The server has executed an unlock that has returned: _exit() at once loses nothing. */
@@ -309,7 +301,7 @@ static void test_the_lock_is_free_when_the_process_ends_straight_after_unlock(vo
     (void)state;
     make_normal(&mutex, "fork/unlocked", LONG_LEASE);
     for (int i = 0; i < repetitions(100); i++) {
-        assert_int_equal(run_child(lock_and_unlock), 0);
+        assert_int_equal(run_child(use_mutex), 0);
         assert_false(is_locked(&mutex));
     }
     assert_result(dmutex_lock(&mutex), 0);

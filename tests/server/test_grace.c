@@ -29,27 +29,16 @@ static struct actor *start_without_grace(void)
     return actor_start_at(the_server->url);
 }
 
-/* Makes the server look as if running for long: the server's mark says so. */
-static void make_old(void)
-{
-    const char *info = side_text(the_server->side, "INFO server"), *id = strstr(info, "run_id:");
-    char run_id[41];
-
-    assert_non_null(id);
-    snprintf(run_id, sizeof run_id, "%.40s", id + strlen("run_id:"));
-    side_text(the_server->side, "HSET dmutex:server mark %s/- since 1", run_id);
-}
-
 static void restart_empty(void)
 {
     server_kill(the_server);
     server_restart(the_server);
 }
 
-/* The clients are told so when they come anew. */
+/* The clients are told that the server is old when they come anew. */
 static void end_grace(void)
 {
-    make_old();
+    server_make_old(the_server);
     side_text(the_server->side, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
@@ -74,7 +63,7 @@ static void test_the_owner_comes_back_when_an_empty_server_was_asked_by_another_
     struct actor *a, *b;
 
     (void)state;
-    make_old();
+    server_make_old(the_server);
     a = start_holder(start, "grace/empty", LEASE);
     actor_stop(a);
     restart_empty();
@@ -166,7 +155,7 @@ static void test_a_signal_does_not_grant_in_the_grace(void **state)
     struct actor *a, *b;
 
     (void)state;
-    make_old();
+    server_make_old(the_server);
     a = start_holder(start, "grace/mutex", SHORT_LEASE * 4);
     actor_send(a, "wait grace/cond grace/mutex");
     wait_until(side_int(the_server->side, "ZCARD dmutex:{grace}:cond:cond") == 1);
@@ -187,7 +176,7 @@ static struct actor *start_leaver(const char *call)
 {
     struct actor *leaver;
 
-    make_old();
+    server_make_old(the_server);
     leaver = start();
     actor_do(leaver, "0", "init grace/left robust lease=%d", LONG_LEASE);
     actor_do(leaver, "0", "lock grace/left");
@@ -256,7 +245,7 @@ static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **
 
     (void)state;
     the_server = master = server_start_with(true, NULL);
-    make_old();
+    server_make_old(the_server);
     replica = start_replica();
     a = start_holder(start, "grace/behind", LEASE);
     wait_until(is_in_step(replica, "grace/behind"));

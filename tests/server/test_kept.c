@@ -14,10 +14,10 @@ static void test_relock_costs_no_command_when_the_lease_is_kept(void **state)
 
     (void)state;
     kept_begin(NULL, "kept/cost", LONG_LEASE);
-    before = kept_commands();
+    before = client_commands();
     for (int i = 0; i < 100; i++)
         kept_use(keeper, "kept/cost");
-    assert_int_equal(kept_commands(), before);
+    assert_int_equal(client_commands(), before);
     kept_end();
 }
 
@@ -293,7 +293,7 @@ static void test_signal_wakes_when_the_mutex_is_kept(void **state)
 static void test_a_program_keeps_when_it_has_loaded_the_library_late(void **state)
 {
     char library[4096], program[4096];
-    int64_t before = kept_commands();
+    int64_t before = client_commands();
 
     (void)state;
     test_build_path(library, sizeof library, "libdmutex/.libs/libdmutex.so.0");
@@ -301,7 +301,7 @@ static void test_a_program_keeps_when_it_has_loaded_the_library_late(void **stat
     command_run("exec %s %s kept/late %d", program, library, PAIRS);
     assert_string_equal(ran.errors, "");
     assert_status(0);
-    assert_in_range(kept_commands() - before, 1, PAIRS - 1);
+    assert_in_range(client_commands() - before, 1, PAIRS - 1);
     assert_false(kept_is_locked("kept/late"));
 }
 

@@ -59,10 +59,10 @@ static void test_a_wait_gives_up_a_relocked_lease_and_keeps_again(void **state)
         actor_do(keeper, "0", "unlock %s", name); /* the line has adopted the waiter's hold */
         assert_true(kept_is_locked(name));
         wait_until(kept_is_marked(name));
-        before = kept_commands();
+        before = client_commands();
         kept_use(keeper, name);
         kept_use(keeper, name);
-        assert_int_equal(kept_commands(), before);
+        assert_int_equal(client_commands(), before);
     }
     kept_end();
 }
@@ -156,11 +156,11 @@ static void test_waiters_come_back_when_their_own_process_keeps(void **state)
         is_told = true;
         assert_result(dmutex_unlock(&mutex), 0);
         wait_until(kept_is_marked("cond/own"));
-        before = kept_commands();
+        before = client_commands();
         assert_result(dmutex_lock(&mutex), 0);
         if (!is_inside)
             assert_result(dmutex_unlock(&mutex), 0);
-        assert_int_equal(kept_commands(), before); /* the process keeps while its threads wait */
+        assert_int_equal(client_commands(), before); /* the process keeps while its threads wait */
         promise_within(AT_ONCE);
         assert_result(dcond_broadcast(&cond), 0);
         if (is_inside)
@@ -170,13 +170,6 @@ static void test_waiters_come_back_when_their_own_process_keeps(void **state)
         assert_kept();
     }
     assert_result(dmutex_destroy(&mutex), 0);
-}
-
-static int lock_and_unlock(dmutex_t *at)
-{
-    int result = dmutex_lock(at);
-
-    return result ? result : dmutex_unlock(at);
 }
 
 /*

@@ -97,14 +97,6 @@ static void note(const char *what)
         close(fd);
 }
 
-static bool is_noted(const char *what)
-{
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", the_server->folder, what);
-    return access(path, F_OK) == 0;
-}
-
 /* In the actor: the thread sits down and, woken, does not look. */
 static void *sit_for_ever(void *user)
 {
@@ -148,7 +140,7 @@ static void test_a_kill_in_the_gap_is_no_death(void **state)
     if (pid == 0)
         execl(program_path, program_path, (char *)NULL);
     unsetenv(GAP);
-    wait_until(is_noted("gap"));
+    wait_until(access(server_file(the_server, "gap"), F_OK) == 0);
     wait_until(kept_is_marked("ends/gap"));
     assert_int_equal(kill(pid, SIGKILL), 0);
     keeper_reap(pid);
@@ -275,11 +267,6 @@ static void test_a_childs_copy_of_a_private_object_is_free(void **state)
 
 /* ---- between the swap and the clock ------------------------------------------------------ */
 
-static int lock_and_unlock(dmutex_t *at)
-{
-    return dmutex_lock(at) || dmutex_unlock(at);
-}
-
 /* The first lock of a thread takes the state lock; the next stops behind its swap. */
 static int lock_and_stop(dmutex_t *at, enum stop where)
 {
@@ -391,13 +378,13 @@ static void test_a_lock_is_had_when_nothing_happened_behind_the_swap(void **stat
 
     (void)state;
     keep("ends/nothing", LONG_LEASE);
-    before = kept_commands();
+    before = client_commands();
     errand_begin(&errand, lock_and_stop_alone, &mutex);
     stop_await();
     assert_result(dmutex_trylock(&mutex), EBUSY);
     stop_end_all();
     assert_result(errand_join(&errand), 0);
-    assert_int_equal(kept_commands(), before);
+    assert_int_equal(client_commands(), before);
     assert_result(dmutex_destroy(&mutex), 0);
 }
 

@@ -207,10 +207,10 @@ static void test_a_relocked_hold_is_lost_when_the_network_is_gone(void **state)
 /* The keeper uses the mutex; true if the server got no command. */
 static bool is_used_without_a_command(const char *name)
 {
-    int64_t commands = kept_commands();
+    int64_t commands = client_commands();
 
     kept_use(keeper, name);
-    return kept_commands() == commands;
+    return client_commands() == commands;
 }
 
 /* A server without data gets the kept lease back, with its mark: no other process owns meanwhile, or waits for long. */
@@ -259,17 +259,6 @@ static void test_a_kept_lease_comes_back_when_the_server_has_an_older_copy(void 
     the_server = first;
 }
 
-/* Makes the server look as if running for long: the server's mark says so. */
-static void make_old(void)
-{
-    const char *info = side_text(the_server->side, "INFO server"), *id = strstr(info, "run_id:");
-    char run_id[41];
-
-    assert_non_null(id);
-    snprintf(run_id, sizeof run_id, "%.40s", id + strlen("run_id:"));
-    side_text(the_server->side, "HSET dmutex:server mark %s/- since 1", run_id);
-}
-
 /* In the grace of a new server the keeper goes on; a lease that it gives back is granted when the grace is over. */
 static void test_a_kept_lease_is_used_in_the_grace_of_a_server(void **state)
 {
@@ -280,7 +269,7 @@ static void test_a_kept_lease_is_used_in_the_grace_of_a_server(void **state)
     (void)state;
     the_server = server_start();
     snprintf(the_server->url, sizeof the_server->url, "unix://%s", the_server->path); /* with grace */
-    make_old();
+    server_make_old(the_server);
     kept_begin(NULL, name, LONG_LEASE);
     before = kept_token(keeper, name);
     server_kill(the_server);
@@ -291,7 +280,7 @@ static void test_a_kept_lease_is_used_in_the_grace_of_a_server(void **state)
     actor_send(other, "lock %s", name);
     wait_until(!kept_is_locked(name)); /* asked back */
     assert_true(actor_is_silent(other));
-    make_old();
+    server_make_old(the_server);
     side_text(the_server->side, "CLIENT KILL TYPE normal SKIPME yes");
     actor_expect(other, "0");
     assert_true((uint64_t)actor_value(other, "token %s", name) >> 12 > before);

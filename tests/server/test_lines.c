@@ -12,11 +12,6 @@
 static dmutex_t mutex;
 static struct errand errands[THREADS];
 
-static int64_t commands(void)
-{
-    return side_client_commands(the_server->side);
-}
-
 /* The file in which actors count under a mutex. */
 static const char *count_file(void)
 {
@@ -38,10 +33,10 @@ static int64_t cost_of_threads(const char *words, int rounds)
 
     actor_do(actor, "0", "lock line/count");
     actor_do(actor, "0", "unlock line/count");
-    before = commands();
+    before = client_commands();
     actor_do(actor, "0", "count %s %d line/count %d", file, rounds, THREADS);
     assert_int_equal(actor_counted(file), THREADS * rounds);
-    before = commands() - before;
+    before = client_commands() - before;
     print_message("# %lld commands for %d acquisitions\n", (long long)before, THREADS * rounds);
     actor_end(actor);
     return before;
@@ -64,11 +59,11 @@ static void test_timedlock_asks_nobody_when_a_thread_of_the_process_holds(void *
     (void)state;
     make_handed(&mutex, "line/timed", &kinds[0], LONG_LEASE, 0);
     assert_result(dmutex_lock(&mutex), 0);
-    before = commands();
+    before = client_commands();
     assert_int_equal(in_thread(timedlock_soon, &mutex), ETIMEDOUT);
     assert_int_equal(in_thread(clocklock_soon, &mutex), ETIMEDOUT);
     assert_int_equal(in_thread(dmutex_trylock, &mutex), EBUSY);
-    assert_int_equal(commands(), before);
+    assert_int_equal(client_commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_false(is_locked(&mutex));
 }
@@ -78,22 +73,15 @@ static void test_fair_threads_ask_the_server(void **state)
 {
     struct actor *actor = start_warm("line/fair", LONG_LEASE, "fair");
     const char *file = count_file();
-    int64_t before = commands();
+    int64_t before = client_commands();
 
     (void)state;
     actor_do(actor, "0", "count %s 100 line/fair %d", file, THREADS);
-    assert_true(commands() - before >= 2 * 100 * THREADS);
+    assert_true(client_commands() - before >= 2 * 100 * THREADS);
     actor_end(actor);
 }
 
 /* ---- order ------------------------------------------------------------------------------- */
-
-static int lock_and_unlock(dmutex_t *at)
-{
-    int result = dmutex_lock(at);
-
-    return result ? result : dmutex_unlock(at);
-}
 
 static void begin_waiting(int count)
 {
@@ -117,11 +105,11 @@ static void test_all_seats_get_through_after_an_unlock(void **state)
         assert_result(dmutex_lock(&mutex), 0);
         begin_waiting(THREADS);
         assert_int_equal(waiters_of(&mutex), 0); /* the server knows of none */
-        before = commands();
+        before = client_commands();
         assert_result(dmutex_unlock(&mutex), 0);
         for (int i = 0; i < THREADS; i++)
             assert_result(errand_join(&errands[i]), 0);
-        assert_in_range(commands() - before, 1, 2);
+        assert_in_range(client_commands() - before, 1, 2);
         assert_false(is_locked(&mutex));
     }
 }
@@ -140,12 +128,12 @@ static void test_the_place_in_the_queue_stays_when_the_envoy_times_out(void **st
     errand_begin(&errands[1], lock_and_unlock, &mutex);
     actor_send(later, "lock line/envoy");
     wait_until(waiters_of(&mutex) == 2);
-    before = commands();
+    before = client_commands();
     assert_int_equal(errand_join(&errands[0]), ETIMEDOUT);
     if (errand_is_over(&errands[1]))
         fail_msg("the second thread has the mutex of the owner");
     assert_int_equal(waiters_of(&mutex), 2);
-    print_message("# %lld commands\n", (long long)(commands() - before));
+    print_message("# %lld commands\n", (long long)(client_commands() - before));
     actor_do(owner, "0", "unlock line/envoy");
     assert_result(errand_join(&errands[1]), 0);
     actor_expect(later, "0");

@@ -32,13 +32,6 @@ static void begin(const char *word, unsigned linger_ms)
     make_handed(&mutex, name, &kinds[0], LONG_LEASE, linger_ms);
 }
 
-static int lock_and_unlock(dmutex_t *at)
-{
-    int result = dmutex_lock(at);
-
-    return result ? result : dmutex_unlock(at);
-}
-
 static void begin_seat(struct errand *errand, mutex_call call)
 {
     int before = seats_of(name);

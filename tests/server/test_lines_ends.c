@@ -27,13 +27,8 @@ static void begin(const char *word, int kind, unsigned linger_ms)
     make_handed(&mutex, name, &kinds[kind], LONG_LEASE, linger_ms);
 }
 
-static int64_t commands(void)
-{
-    return side_client_commands(the_server->side);
-}
-
 /* EOWNERDEAD if the thread has mended the mutex. */
-static int lock_and_unlock(dmutex_t *at)
+static int lock_mend_and_unlock(dmutex_t *at)
 {
     int locked = dmutex_lock(at), result = locked;
 
@@ -95,11 +90,11 @@ static void test_a_second_lock_is_a_deadlock_beside_seats(void **state)
     begin("ends/deadlock", ERRORCHECK, 0);
     assert_result(dmutex_lock(&mutex), 0);
     sit(SEATS, lock_twice_in_vain);
-    before = commands();
+    before = client_commands();
     assert_result(dmutex_lock(&mutex), EDEADLK);
     assert_result(timedlock_soon(&mutex), EDEADLK);
     assert_result(dmutex_trylock(&mutex), EBUSY);
-    assert_int_equal(commands(), before);
+    assert_int_equal(client_commands(), before);
     assert_int_equal(seats_of(name), SEATS);
     assert_result(dmutex_unlock(&mutex), 0);
     join_all(SEATS);
@@ -153,7 +148,7 @@ static int lock_twice_and_unlock(dmutex_t *at)
 {
     int result = dmutex_lock(at);
 
-    return result ? result : lock_and_unlock(at);
+    return result ? result : lock_mend_and_unlock(at);
 }
 
 /*
@@ -167,15 +162,15 @@ static void test_a_thread_sits_behind_itself_until_its_hold_is_broken(void **sta
     (void)state;
     begin("ends/relock", NORMAL, 0);
     assert_result(dmutex_lock(&mutex), 0);
-    before = commands();
+    before = client_commands();
     assert_result(timedlock_soon(&mutex), ETIMEDOUT);
     assert_result(dmutex_trylock(&mutex), EBUSY);
-    assert_int_equal(commands(), before);
+    assert_int_equal(client_commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
 
     errand_begin(&errands[0], lock_twice_and_unlock, &mutex);
     wait_until(seats_of(name) == 1);
-    begin_seat(1, lock_and_unlock);
+    begin_seat(1, lock_mend_and_unlock);
     assert_result(dmutex_forceunlock_np(&mutex), 0);
     join_all(2);
     assert_free();
@@ -219,12 +214,12 @@ static void check_death(bool is_robust, bool is_handed, int seats)
 
     begin(is_robust ? "ends/death-robust" : "ends/death", is_robust ? ROBUST : NORMAL, 0);
     begin_holder(is_handed);
-    sit(seats, lock_and_unlock);
+    sit(seats, lock_mend_and_unlock);
     promise_within(AT_ONCE);
     end_holder();
     for (int i = 0; i < seats; i++)
         assert_result(errand_join(&errands[i]), i ? 0 : told);
-    assert_result(lock_and_unlock(&mutex), seats ? 0 : told);
+    assert_result(lock_mend_and_unlock(&mutex), seats ? 0 : told);
     assert_kept();
     assert_free();
 }
@@ -281,7 +276,7 @@ static void test_a_cancelled_seat_ends_with_the_mutex(void **state)
         assert_result(dmutex_lock(&mutex), 0);
         assert_int_equal(pthread_create(&victim.thread, NULL, lock_and_be_cancelled, &victim), 0);
         wait_until(seats_of(name) == 1);
-        begin_seat(0, lock_and_unlock);
+        begin_seat(0, lock_mend_and_unlock);
         assert_int_equal(pthread_cancel(victim.thread), 0);
         assert_int_equal(seats_of(name), 2);
         assert_result(dmutex_unlock(&mutex), 0);
@@ -309,13 +304,13 @@ static void test_each_seat_is_refused_when_the_server_is_full(void **state)
     side_text(the_server->side, "CONFIG SET maxmemory 1");
     errand_begin(&errands[SEATS], lock_and_stop_at_the_answer, &mutex);
     stop_await();
-    sit(SEATS, lock_and_unlock);
+    sit(SEATS, lock_mend_and_unlock);
     stop_end_all();
     for (int i = 0; i <= SEATS; i++)
         assert_result(errand_join(&errands[i]), EAGAIN);
     side_text(the_server->side, "CONFIG SET maxmemory 0");
     assert_free();
-    assert_result(lock_and_unlock(&mutex), 0);
+    assert_result(lock_mend_and_unlock(&mutex), 0);
 }
 
 /* ---- destroy ----------------------------------------------------------------------------- */
@@ -329,18 +324,18 @@ static void test_destroy_is_refused_while_threads_sit(void **state)
     begin("ends/destroy", NORMAL, 0);
     make_handed(&same, name, &kinds[NORMAL], LONG_LEASE, 0);
     begin_holder(false);
-    sit(SEATS, lock_and_unlock);
+    sit(SEATS, lock_mend_and_unlock);
     assert_result(dmutex_destroy(&same), EBUSY);
     end_holder(); /* ends inside */
     join_all(SEATS);
     assert_result(dmutex_destroy(&same), 0);
-    assert_result(lock_and_unlock(&mutex), 0);
+    assert_result(lock_mend_and_unlock(&mutex), 0);
 }
 
 static int lock_and_unlock_with_stops(dmutex_t *at)
 {
     stop_at(STOP_WOKEN);
-    return lock_and_unlock(at);
+    return lock_mend_and_unlock(at);
 }
 
 /* Between an unlock and the entry of the woken seat nobody is inside. */
@@ -365,7 +360,7 @@ static void test_another_server_is_refused_while_threads_sit(void **state)
     begin("ends/switch", NORMAL, 0);
     assert_result(dmutex_lock(&mutex), 0);
     sit(1, lock_and_unlock_with_stops);
-    begin_seat(1, lock_and_unlock);
+    begin_seat(1, lock_mend_and_unlock);
     assert_result(dmutex_unlock(&mutex), 0);
     stop_await();
     assert_result(dm_runtime_switch(NULL, 0), EBUSY);
@@ -381,7 +376,7 @@ static void test_destroy_leaves_the_seats_of_another_process_alone(void **state)
 
     (void)state;
     begin("ends/elsewhere", NORMAL, 0);
-    assert_result(lock_and_unlock(&mutex), 0);
+    assert_result(lock_mend_and_unlock(&mutex), 0);
     owner = start_warm(name, LONG_LEASE, "");
     line = start_warm(name, LONG_LEASE, "");
     actor_do(owner, "0", "lock %s", name);

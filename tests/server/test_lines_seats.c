@@ -28,12 +28,7 @@ static void begin(const char *word, const struct kind *kind, unsigned linger_ms)
     make_handed(&mutex, name, kind, LONG_LEASE, linger_ms);
 }
 
-static int64_t commands(void)
-{
-    return side_client_commands(the_server->side);
-}
-
-static int lock_and_unlock(dmutex_t *at)
+static int enter_and_leave(dmutex_t *at)
 {
     int result = dmutex_lock(at);
 
@@ -110,7 +105,7 @@ static void test_seats_enter_in_the_order_of_their_coming(void **state)
     for (int is_robust = 0; is_robust < 2; is_robust++) {
         begin(is_robust ? "seats/order-robust" : "seats/order", &kinds[4 * is_robust], 0);
         assert_result(dmutex_lock(&mutex), 0);
-        sit(THREADS, lock_and_unlock);
+        sit(THREADS, enter_and_leave);
         assert_result(dmutex_unlock(&mutex), 0);
         for (int i = 0; i < THREADS; i++)
             assert_result(errand_join(&errands[i]), 0);
@@ -123,7 +118,7 @@ static void test_seats_enter_in_the_order_of_their_coming(void **state)
 static int lock_and_unlock_with_stops(dmutex_t *at)
 {
     stop_at(STOP_WOKEN);
-    return lock_and_unlock(at);
+    return enter_and_leave(at);
 }
 
 /* A seat that was woken in vain after a millisecond is passed the next hold: no newcomer is quicker any more. */
@@ -154,7 +149,7 @@ static void test_the_lease_goes_back_after_the_linger_time_when_a_seat_was_last(
     (void)state;
     begin("seats/linger", &kinds[0], 50);
     assert_result(dmutex_lock(&mutex), 0);
-    sit(1, lock_and_unlock);
+    sit(1, enter_and_leave);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(errand_join(&errands[0]), 0);
     promise_within(AT_ONCE);
@@ -224,7 +219,7 @@ static void test_threads_with_like_objects_sit_and_others_ask(void **state)
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         make_like(&like, changes[i].change);
         assert_result(dmutex_lock(&mutex), 0);
-        errand_begin(&errands[0], lock_and_unlock, &like);
+        errand_begin(&errands[0], enter_and_leave, &like);
         wait_until(seats_of(name) + waiters_of(&mutex) == 1);
         assert_int_equal(seats_of(name), changes[i].is_like);
         promise_within(AT_ONCE);
@@ -261,18 +256,18 @@ static void test_a_kept_lease_is_for_like_objects(void **state)
 static int lock_and_stop_at_the_answer(dmutex_t *at)
 {
     stop_at(STOP_ANSWERED);
-    return lock_and_unlock(at);
+    return enter_and_leave(at);
 }
 
 /* The result of a try, and how many commands the try costs. */
 static void assert_try(int wanted, int cost)
 {
-    int64_t before = commands();
+    int64_t before = client_commands();
 
     assert_result(dmutex_trylock(&mutex), wanted);
     if (wanted == 0)
         assert_int_equal(in_thread(dmutex_trylock, &mutex), EBUSY);
-    assert_int_equal(commands() - before, cost);
+    assert_int_equal(client_commands() - before, cost);
 }
 
 /* While the line does not own, a try asks the server; while it owns, the process knows the answer. */
@@ -296,7 +291,7 @@ static void test_a_try_asks_the_server_only_while_the_line_does_not_own(void **s
 
     begin("seats/try", &kinds[0], 0);
     owner = start_owner();
-    queue_envoy(0, lock_and_unlock);
+    queue_envoy(0, enter_and_leave);
     assert_try(EBUSY, 1);
     assert_int_equal(waiters_of(&mutex), 1);
     end_owner(owner);
@@ -340,7 +335,7 @@ static void test_a_line_goes_on_when_its_envoy_times_out_without_an_answer(void 
         wait_until(line_state_of(name).has_claim);
         assert_int_equal(line_state_of(name).phase, DM_ASKING);
         for (int i = 1; i <= seats; i++) {
-            errand_begin(&errands[i], lock_and_unlock, &mutex);
+            errand_begin(&errands[i], enter_and_leave, &mutex);
             wait_until(seats_of(name) == i);
         }
         assert_result(errand_join(&errands[0]), ETIMEDOUT);
@@ -364,7 +359,7 @@ static void test_a_grant_on_its_way_is_had_when_the_envoy_times_out(void **state
         message_keep();
         queue_envoy(0, timedlock_a_while);
         for (int i = 1; i <= seats; i++) {
-            errand_begin(&errands[i], lock_and_unlock, &mutex);
+            errand_begin(&errands[i], enter_and_leave, &mutex);
             wait_until(seats_of(name) == i);
         }
         end_owner(owner);
@@ -410,7 +405,7 @@ static void await_end_or_sleep(const struct errand *errand)
 static int lock_and_stop_before_the_seat(dmutex_t *at)
 {
     stop_at(STOP_SEAT);
-    return lock_and_unlock(at);
+    return enter_and_leave(at);
 }
 
 /*
@@ -421,7 +416,7 @@ static void test_a_seat_enters_when_the_hold_was_left_while_the_thread_sat_down(
 {
     (void)state;
     begin("seats/left", &kinds[0], LONG_LEASE);
-    wait_until(lock_and_unlock(&mutex) == 0 && is_locked(&mutex)); /* kept: the next lock takes the lock-free way */
+    wait_until(enter_and_leave(&mutex) == 0 && is_locked(&mutex)); /* kept: the next lock takes the lock-free way */
     may_leave = is_inside = is_leaving = false;
     errand_begin(&errands[0], stay_inside, &mutex);
     wait_until(__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE));
@@ -464,7 +459,7 @@ static void test_the_next_seat_enters_when_the_woken_seat_times_out(void **state
     begin("seats/woken", &kinds[0], 0);
     assert_result(dmutex_lock(&mutex), 0);
     sit(1, timedlock_with_stops);
-    errand_begin(&errands[1], lock_and_unlock, &mutex);
+    errand_begin(&errands[1], enter_and_leave, &mutex);
     wait_until(seats_of(name) == 2);
     stop_await();
     assert_result(dmutex_unlock(&mutex), 0);

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../lib/folder.h"
 #include "../lib/testlib.h"
 
-static char folder[32];    /* of this test alone: DMUTEX_LOCAL_DIR */
-static char local_dir[64]; /* the same as an environment string */
+static char local_dir[64]; /* DMUTEX_LOCAL_DIR as an environment string: the folder, of this test alone */
 static pid_t server_pid;   /* of the server that was started there, once known */
 
 static int begin_test(void **state)
@@ -21,17 +21,6 @@ static int begin_test(void **state)
     keeper_make_folder(folder, sizeof folder);
     snprintf(local_dir, sizeof local_dir, "DMUTEX_LOCAL_DIR=%s", folder);
     return 0;
-}
-
-/* A file in the folder; until the fourth call from now. */
-static const char *in_folder(const char *name)
-{
-    static char room[4][256];
-    static unsigned last;
-    char *path = room[last++ % 4];
-
-    snprintf(path, sizeof room[0], "%s/%s", folder, name);
-    return path;
 }
 
 /* The first word of a file, as a number; 0 if there is none. */

@@ -17,17 +17,8 @@
 static int lock_once(void)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("logs/x");
-    int error = dmutex_lock(&mutex);
 
-    return error ? error : dmutex_unlock(&mutex);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
-    return path;
+    return lock_and_unlock(&mutex);
 }
 
 /* Locks once at a server that is not there, so that there is a line to log. */
@@ -42,7 +33,7 @@ static void lock_with_log_at(const char *name)
 {
     char log[160];
 
-    snprintf(log, sizeof log, "warn:%s", in_folder(name));
+    snprintf(log, sizeof log, "warn:%s", server_file(the_server, name));
     lock_with_log(log);
 }
 
@@ -55,9 +46,9 @@ static void test_the_log_is_a_file_when_it_can_be(void **state)
     lock_with_log_at("plain");
     lock_with_log_at("plain");
     assert_string_equal(ran.errors, "");
-    assert_return_code(stat(in_folder("plain"), &status), errno);
+    assert_return_code(stat(server_file(the_server, "plain"), &status), errno);
     assert_int_equal(status.st_mode & 07777, 0600);
-    command_run("test $(grep -c 'the connection to /nowhere' %s) -eq 2", in_folder("plain"));
+    command_run("test $(grep -c 'the connection to /nowhere' %s) -eq 2", server_file(the_server, "plain"));
     assert_status(0);
 }
 
@@ -65,11 +56,11 @@ static void test_the_log_is_a_file_when_it_can_be(void **state)
 static void test_the_log_is_not_written_when_its_path_is_a_link(void **state)
 {
     (void)state;
-    assert_return_code(symlink("target", in_folder("link")), errno);
+    assert_return_code(symlink("target", server_file(the_server, "link")), errno);
     lock_with_log_at("link");
     assert_errors("is a symbolic link: the log goes to standard error");
     assert_errors("the connection to /nowhere");
-    assert_int_equal(access(in_folder("target"), F_OK), -1);
+    assert_int_equal(access(server_file(the_server, "target"), F_OK), -1);
 }
 
 /* No process reads from the FIFO, or a process has the FIFO open and does not read: the program ends all the same. */
@@ -78,10 +69,10 @@ static void test_nobody_waits_when_the_log_is_a_fifo(void **state)
     int reader;
 
     (void)state;
-    assert_return_code(mkfifo(in_folder("fifo"), 0600), errno);
+    assert_return_code(mkfifo(server_file(the_server, "fifo"), 0600), errno);
     lock_with_log_at("fifo");
     assert_errors("is a FIFO or a socket: the log goes to standard error");
-    reader = open(in_folder("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    reader = open(server_file(the_server, "fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     lock_with_log_at("fifo");
     assert_errors("is neither a file nor a device: the log goes to standard error");
     close(reader);

@@ -66,10 +66,10 @@ static bool waits_for_answers(int lease_ms)
 
     lock_all(lease_ms);
     proxy_hold(proxy, PROXY_TO_CLIENT, PROXY_COMMANDS);
-    before = side_client_commands(the_server->side); /* behind the last answer: no more than UNDER_WAY follow */
+    before = client_commands(); /* behind the last answer: no more than UNDER_WAY follow */
     wait_until(remaining_of(&holds[HOLDS - 1]) <= lease_ms * 46 / 100); /* due, with a third of the lease gone */
     let_pass(200);
-    sent = side_client_commands(the_server->side) - before;
+    sent = client_commands() - before;
     if (remaining_of(&holds[0]) <= lease_ms / 6)
         return false;
     assert_true(sent <= UNDER_WAY + 4);

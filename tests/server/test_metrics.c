@@ -63,14 +63,6 @@ static int use_configured(const char *url)
     return error ? error : use_mutex("");
 }
 
-static const char *in_folder(const char *name)
-{
-    static char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
-    return path;
-}
-
 /* Runs this program with --lock; `before` goes before, in the shell, whose number is the program's. */
 static void run_with_metrics(const char *before, const char *file, const char *how)
 {
@@ -132,7 +124,7 @@ static void assert_none(const char *pattern)
 /* exit() writes all that the process has counted, for everybody to read, and leaves no other file. */
 static void test_file_has_all_counts_when_the_process_has_ended(void **state)
 {
-    const char *path = in_folder("ended.prom");
+    const char *path = server_file(the_server, "ended.prom");
     struct stat status;
 
     (void)state;
@@ -158,15 +150,15 @@ static void test_file_is_there_while_the_process_goes_on(void **state)
     struct actor *actor;
 
     (void)state;
-    snprintf(variable, sizeof variable, "DMUTEX_METRICS=%s", in_folder("living.prom"));
+    snprintf(variable, sizeof variable, "DMUTEX_METRICS=%s", server_file(the_server, "living.prom"));
     actor = actor_start_with(the_server, variable, NULL);
     assert_none("living.prom");
     actor_do(actor, "0", "lock metrics/living");
-    wait_until(access(in_folder("living.prom"), R_OK) == 0);
-    assert_int_equal(holds_in(in_folder("living.prom"), "server"), 1);
+    wait_until(access(server_file(the_server, "living.prom"), R_OK) == 0);
+    assert_int_equal(holds_in(server_file(the_server, "living.prom"), "server"), 1);
     actor_kill(actor);
     actor_end(actor);
-    assert_format(in_folder("living.prom"));
+    assert_format(server_file(the_server, "living.prom"));
 }
 
 /* A forked child has a file of its own, with its own counts alone. */
@@ -178,9 +170,9 @@ static void test_child_has_a_file_of_its_own_when_the_path_names_the_process(voi
     run_with_metrics("echo $$ >parent;", "forked.%p", "fork");
     command_run("cd %s && mv forked.$(cat parent) of-parent && mv forked.* of-child", the_server->folder);
     assert_status(0);
-    assert_int_equal(holds_in(in_folder("of-parent"), "server"), PAIRS);
-    assert_int_equal(holds_in(in_folder("of-child"), "server"), 1);
-    assert_format(in_folder("of-child"));
+    assert_int_equal(holds_in(server_file(the_server, "of-parent"), "server"), PAIRS);
+    assert_int_equal(holds_in(server_file(the_server, "of-child"), "server"), 1);
+    assert_format(server_file(the_server, "of-child"));
 }
 
 /* A link is replaced and not followed, and a file that a killed process has left is no obstacle. */
@@ -190,12 +182,12 @@ static void test_file_replaces_a_link_and_the_rest_of_a_killed_process(void **st
 
     (void)state;
     run_with_metrics("echo kept >target; ln -s target linked.prom; echo >linked.prom.$$.tmp;", "linked.prom", "");
-    assert_return_code(lstat(in_folder("linked.prom"), &status), errno);
+    assert_return_code(lstat(server_file(the_server, "linked.prom"), &status), errno);
     assert_true(S_ISREG(status.st_mode));
-    command_run("cat %s", in_folder("target"));
+    command_run("cat %s", server_file(the_server, "target"));
     assert_string_equal(ran.output, "kept\n");
     assert_none("linked.prom.*");
-    assert_format(in_folder("linked.prom"));
+    assert_format(server_file(the_server, "linked.prom"));
 }
 
 /* ---- no file ----------------------------------------------------------------------------- */
@@ -234,7 +226,7 @@ static void test_dashboard_names_only_metrics_that_are_written(void **state)
     command_run("panel=\"${srcdir:-.}/doc/grafana.json\"; names=$(grep -o 'dmutex_[a-z_]*' \"$panel\" | sort -u); "
                 "for name in $names; do grep -q \"^$name{\" %s || echo \"$name is not written\"; done; "
                 "test $(echo \"$names\" | wc -l) -ge 10 || echo 'too few metrics'",
-                in_folder("dashboard.prom"));
+                server_file(the_server, "dashboard.prom"));
     assert_string_equal(ran.output, "");
     assert_string_equal(ran.errors, "");
     command_run("! command -v python3 >/dev/null || exec python3 -m json.tool \"${srcdir:-.}/doc/grafana.json\"");
@@ -256,7 +248,7 @@ static gid_t other_group(void)
 /* A copy of this program in the server's folder, with these rights, is run. */
 static void run_copy(mode_t mode)
 {
-    assert_int_equal(chmod(in_folder("copy"), mode), 0);
+    assert_int_equal(chmod(server_file(the_server, "copy"), mode), 0);
     command_run("DMUTEX_METRICS=%s/lent.prom exec %s/copy --configured '%s'", the_server->folder, the_server->folder,
                 the_server->url);
     assert_status(0);
@@ -268,15 +260,15 @@ static void test_no_file_is_written_when_the_program_has_rights_of_its_file(void
     gid_t group = other_group();
 
     (void)state;
-    command_run("cp %s %s", program_path, in_folder("copy"));
+    command_run("cp %s %s", program_path, server_file(the_server, "copy"));
     assert_status(0);
-    assert_true(group == (gid_t)-1 || chown(in_folder("copy"), (uid_t)-1, group) == 0);
+    assert_true(group == (gid_t)-1 || chown(server_file(the_server, "copy"), (uid_t)-1, group) == 0);
     run_copy(0755);
     assert_string_equal(ran.output, "0\n");
-    assert_int_equal(unlink(in_folder("lent.prom")), 0);
+    assert_int_equal(unlink(server_file(the_server, "lent.prom")), 0);
     run_copy(02755);
     if (strcmp(ran.output, "1\n") == 0)
-        assert_int_equal(access(in_folder("lent.prom"), F_OK), -1);
+        assert_int_equal(access(server_file(the_server, "lent.prom"), F_OK), -1);
     else
         print_message("# no rights could be lent\n");
     assert_string_equal(ran.errors, "");

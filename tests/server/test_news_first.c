@@ -106,12 +106,6 @@ static int64_t commands_ahead(void)
     return side_calls(the_server->side, "client|id");
 }
 
-static void lock_and_unlock(void)
-{
-    assert_result(dmutex_lock(&mutex), 0);
-    assert_result(dmutex_unlock(&mutex), 0);
-}
-
 /* Nobody waits, so a release has nobody to tell. */
 static void test_no_command_goes_ahead_when_nobody_contests_the_name(void **state)
 {
@@ -119,10 +113,10 @@ static void test_no_command_goes_ahead_when_nobody_contests_the_name(void **stat
 
     (void)state;
     make_normal(&mutex, "news/free", LONG_LEASE);
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     before = commands_ahead();
     for (int i = 0; i < TURNS; i++)
-        lock_and_unlock();
+        assert_result(lock_and_unlock(&mutex), 0);
     assert_int_equal(commands_ahead(), before);
 }
 

@@ -162,7 +162,7 @@ static void test_the_parents_connections_stay_when_children_end(void **state)
     make_normal(&mutex, "orphan/stay", LONG_LEASE);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_renew_np(&mutex), 0); /* the server knows this script from now on */
-    commands = side_client_commands(the_server->side);
+    commands = client_commands();
     connections = connections_so_far();
     for (int i = 0; i < 10; i++) {
         pid_t pid = keeper_fork();
@@ -174,7 +174,7 @@ static void test_the_parents_connections_stay_when_children_end(void **state)
         assert_int_equal(keeper_reap(pid), 0);
     }
     assert_result(dmutex_renew_np(&mutex), 0);
-    assert_int_equal(side_client_commands(the_server->side), commands + 1);
+    assert_int_equal(client_commands(), commands + 1);
     assert_int_equal(connections_so_far(), connections);
     assert_result(dmutex_unlock(&mutex), 0);
 }

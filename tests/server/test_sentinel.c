@@ -231,16 +231,6 @@ static bool has_config_after_use(const struct server *server, const char *epoch,
     return has_config(server, epoch);
 }
 
-/* The server has been there for long: no grace. */
-static void make_old(const struct server *server)
-{
-    char run_id[48];
-
-    snprintf(run_id, sizeof run_id, "%.40s",
-             strstr(side_text(server->side, "INFO server"), "run_id:") + strlen("run_id:"));
-    side_text(server->side, "HSET dmutex:server mark %s/- since 1", run_id);
-}
-
 /* An actor of a group whose only sentinel knows of failovers, the newest to this server. */
 static struct actor *start_behind_failovers(const struct server *server, struct server **ret_sentinel)
 {
@@ -263,7 +253,7 @@ static void test_a_master_that_is_promoted_again_grants_nothing_at_first(void **
     struct actor *actor;
 
     (void)state;
-    make_old(server);
+    server_make_old(server);
     actor = start_behind_failovers(server, &sentinel);
     actor_do(actor, "0", "init s/again lease=1000");
     actor_do(actor, "0", "lock s/again");

@@ -12,13 +12,6 @@
 
 static dmutex_t mutexes[HOLDS];
 
-static int use(dmutex_t *mutex)
-{
-    int result = dmutex_lock(mutex);
-
-    return result ? result : dmutex_unlock(mutex);
-}
-
 /* Another server is taken, and ended, while the lookout's questions are under way; nothing of the lookout stays. */
 static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void **state)
 {
@@ -29,10 +22,10 @@ static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void 
     assert_result(dmutex_configure_np(sentinels_url(the_sentinels, "?grace=off&" TIMES)), 0);
     make_fair(&mutexes[0], "h/change", &kinds[0], 0);
     for (int i = 0; i < SERVERS; i++) {
-        assert_result(use(&mutexes[0]), 0);
+        assert_result(lock_and_unlock(&mutexes[0]), 0);
         wait_until(open_descriptors() >= before);
         assert_result(dmutex_test_server_start(&server), 0);
-        assert_result(use(&mutexes[0]), 0);
+        assert_result(lock_and_unlock(&mutexes[0]), 0);
         assert_result(dmutex_test_server_stop(server), 0);
         if (i == 1)
             before = open_descriptors();

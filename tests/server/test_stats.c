@@ -68,13 +68,6 @@ static void assert_nothing_else(void)
     assert_int_equal(GREW(reconnects), 0);
 }
 
-static int lock_and_unlock(dmutex_t *at)
-{
-    int result = dmutex_lock(at);
-
-    return result ? result : dmutex_unlock(at);
-}
-
 /* The inbox of this process is open, and the server knows all scripts of a wait. */
 static void open_inbox(void)
 {

@@ -149,13 +149,6 @@ static void test_calls_end_well_when_the_servers_fail_meanwhile(void **state)
     end_users(users);
 }
 
-static int lock_and_unlock(dmutex_t *mutex)
-{
-    int result = dmutex_lock(mutex);
-
-    return result ? result : dmutex_unlock(mutex);
-}
-
 /* All unlocked mutexes are free when another server is used. */
 static void test_unlocks_are_done_when_the_server_changes(void **state)
 {

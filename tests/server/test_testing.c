@@ -60,12 +60,6 @@ static bool has_key(const char *socket, const char *key)
     return has;
 }
 
-static void lock_and_unlock(void)
-{
-    assert_result(dmutex_lock(&mutex), 0);
-    assert_result(dmutex_unlock(&mutex), 0);
-}
-
 /* ---- start and stop ---------------------------------------------------------------------- */
 
 /* Mutexes are on the new server; stop leaves neither socket nor directory. */
@@ -98,7 +92,7 @@ static void test_start_gives_an_empty_server_when_done_again(void **state)
     for (int i = 0; i < 3; i++) {
         server = start();
         assert_false(has_key(socket_of(server), key_of("state", "testing/again")));
-        lock_and_unlock();
+        assert_result(lock_and_unlock(&mutex), 0);
         assert_result(dmutex_lock(&mutex), 0);
         assert_true(has_key(socket_of(server), key_of("state", "testing/again")));
         assert_result(dmutex_unlock(&mutex), 0);
@@ -115,12 +109,12 @@ static void test_the_last_server_is_used_when_there_are_several(void **state)
     make_normal(&mutex, "testing/several", 0);
     assert_result(dmutex_test_server_stop(second), 0);
     assert_string_equal(getenv("DMUTEX_URL"), dmutex_test_server_url(third));
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_true(has_key(socket_of(third), key_of("state", "testing/several")));
     assert_false(has_key(socket_of(first), key_of("state", "testing/several")));
     assert_result(dmutex_test_server_stop(third), 0);
     assert_string_equal(getenv("DMUTEX_URL"), dmutex_test_server_url(first));
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_true(has_key(socket_of(first), key_of("state", "testing/several")));
     assert_result(dmutex_test_server_stop(first), 0);
     assert_null(getenv("DMUTEX_URL"));
@@ -138,13 +132,13 @@ static void test_stop_undoes_start_when_a_server_was_configured(void **state)
     server = start();
     assert_result(dmutex_configure_np("nonsense"), EINVAL);
     assert_result(dmutex_configure_np(by_call->url), 0);
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_true(has_key(socket_of(server), key_of("state", "testing/undo")));
     assert_false(has_key(by_call->path, key_of("state", "testing/undo")));
     assert_result(dmutex_configure_np(by_call->url), EBUSY);
     assert_result(dmutex_test_server_stop(server), 0);
     assert_string_equal(getenv("DMUTEX_URL"), "unix:///nowhere");
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_true(has_key(by_call->path, key_of("state", "testing/undo")));
     server = start();
     assert_result(dmutex_configure_np(""), EINVAL);
@@ -222,7 +216,7 @@ static void test_start_works_when_the_server_before_is_down(void **state)
     assert_result(dmutex_test_server_stop(server), 0);
     assert_result(dmutex_trylock(&mutex), ENOLCK);
     server = start();
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_configure_np("local:"), EBUSY);
     assert_result(dmutex_test_server_stop(server), 0);
     assert_result(dmutex_trylock(&mutex), ENOLCK);
@@ -267,7 +261,7 @@ static void test_start_finds_a_place_when_tmpdir_is_unusual(void **state)
     server = start();
     assert_memory_equal(socket_of(server), folder, strlen(folder));
     make_normal(&mutex, "testing/place", 0);
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_test_server_stop(server), 0);
     assert_return_code(rmdir(inner), errno);
 
@@ -437,7 +431,7 @@ static void test_calls_answer_by_the_table_when_the_server_is_killed(void **stat
     (void)state;
     snprintf(url, sizeof url, "%s", dmutex_test_server_url(server));
     make_normal(&mutex, "testing/killed", 0);
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_test_server_kill(server), 0);
     assert_result(dmutex_test_server_kill(server), 0);
@@ -451,10 +445,10 @@ static void test_calls_answer_by_the_table_when_the_server_is_killed(void **stat
     assert_result(dmutex_test_server_restart(server), 0);
     assert_string_equal(dmutex_test_server_url(server), url);
     assert_false(has_key(socket_of(server), key_of("state", "testing/killed")));
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_test_server_restart(server), 0);
     assert_false(has_key(socket_of(server), key_of("state", "testing/killed")));
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_test_server_stop(server), 0);
 }
 
@@ -483,7 +477,7 @@ static void test_calls_wait_when_the_server_is_paused(void **state)
 
     (void)state;
     make_normal(&mutex, "testing/paused", 0);
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_test_server_pause(server), 0);
     assert_result(dmutex_test_server_pause(server), 0);
     assert_result(timedlock_soon(&mutex), ETIMEDOUT);
@@ -509,7 +503,7 @@ static void test_groups_have_a_server_each_when_they_follow(void **state)
     for (int i = 0; i < 2; i++) {
         assert_result(dmutex_test_group_setup(&group), 0);
         assert_false(has_key(socket_of(group), key_of("state", "testing/group")));
-        lock_and_unlock();
+        assert_result(lock_and_unlock(&mutex), 0);
         assert_result(dmutex_test_group_teardown(&group), 0);
         assert_null(group);
     }
@@ -528,7 +522,7 @@ static void test_the_next_group_begins_when_a_mutex_was_left_locked(void **state
     assert_null(group);
     assert_null(getenv("DMUTEX_URL"));
     assert_result(dmutex_test_group_setup(&group), 0);
-    lock_and_unlock();
+    assert_result(lock_and_unlock(&mutex), 0);
     assert_result(dmutex_test_group_teardown(&group), 0);
 }
 

@@ -134,7 +134,7 @@ static char *find_shard(struct link *link, struct text channel)
     char *free_place = NULL;
 
     for (int i = 0; i < SHARDS_MAX; i++) {
-        if (word_is(channel, link->shards[i]))
+        if (text_is(channel, link->shards[i]))
             return link->shards[i];
         if (!link->shards[i][0])
             free_place = link->shards[i];

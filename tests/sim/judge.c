@@ -100,11 +100,6 @@ struct script_call {
     bool is_back; /* brings an arrival number back, or a hold */
 };
 
-static bool is_id(struct text text, const char *id)
-{
-    return text.length == strlen(id) && memcmp(text.bytes, id, text.length) == 0;
-}
-
 /* Tells if an acquire names the release of `id`: "<thread>:<attempt>:<how>" of the same process. */
 static bool is_named(const struct script_call *call, const char *id)
 {
@@ -125,7 +120,7 @@ static bool is_given_back(const struct script_call *call, const char *id)
 {
     bool is_first = strcmp(call->name, "release") == 0 || strcmp(call->name, "cond_wait") == 0;
 
-    return (is_first && is_id(call->arguments[0], id)) || is_named(call, id);
+    return (is_first && text_is(call->arguments[0], id)) || is_named(call, id);
 }
 
 /* "<request> <lease> <robust>" */
@@ -346,7 +341,7 @@ static void check_signals(const struct known *known, const struct script_call *c
     bool is_unusable = strcmp(look_field(look_key(known->keys, DM_KEY_STATE), "health"), "2") == 0;
 
     if (strcmp(call->name, "cond_signal") == 0 && call->key_count == 6 && call->arguments[3].length == 0 &&
-        is_id(call->keys[0], known->condition->text[DM_KEY_COND]) && known->had_sleeper && !is_unusable &&
+        text_is(call->keys[0], known->condition->text[DM_KEY_COND]) && known->had_sleeper && !is_unusable &&
         look_count_signals(known) <= known->signals)
         world_break("I7: a signal of c%d reaches nobody, and a live waiter was there", name);
     if (!has_sleepers || is_unusable || look_count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)

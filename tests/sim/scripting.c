@@ -66,15 +66,10 @@ void bytes_print(struct bytes *bytes, const char *format, ...)
 
 /* ---- the scripts ------------------------------------------------------------------------- */
 
-static bool equals(struct text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
-}
-
 int scripting_by_sha(struct text sha)
 {
     for (int i = 0; i < SCRIPTS; i++) {
-        if (equals(sha, scripts[i].shas[0]) || equals(sha, scripts[i].shas[1]))
+        if (text_is(sha, scripts[i].shas[0]) || text_is(sha, scripts[i].shas[1]))
             return i;
     }
     return -1;
@@ -83,7 +78,7 @@ int scripting_by_sha(struct text sha)
 int scripting_by_text(struct text text)
 {
     for (int i = 0; i < SCRIPTS; i++) {
-        if (equals(text, scripts[i].texts[0]) || equals(text, scripts[i].texts[1]))
+        if (text_is(text, scripts[i].texts[0]) || text_is(text, scripts[i].texts[1]))
             return i;
     }
     return -1;

@@ -82,16 +82,16 @@ static void run_command(struct link *link, const struct text *words, int count)
     const struct sentinel *sentinel = sentinel_of(link);
     struct bytes reply = { 0 };
 
-    if (word_is(words[0], "SUBSCRIBE")) {
+    if (text_is(words[0], "SUBSCRIBE")) {
         snprintf(link->channel, sizeof link->channel, "%s", words[1].bytes);
         bytes_print(&reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", words[1].length, words[1].bytes);
-    } else if (count == 2 && word_is(words[1], "MYID")) {
+    } else if (count == 2 && text_is(words[1], "MYID")) {
         bytes_print(&reply, "$40\r\n%040d\r\n", (int)(sentinel - sentinels) + 1);
-    } else if (word_is(words[1], "sentinels")) {
+    } else if (text_is(words[1], "sentinels")) {
         say_others(sentinel, &reply);
-    } else if (word_is(words[1], "master")) {
+    } else if (text_is(words[1], "master")) {
         say_epoch(sentinel, &reply);
-    } else if (word_is(words[1], "get-master-addr-by-name")) {
+    } else if (text_is(words[1], "get-master-addr-by-name")) {
         bytes_print(&reply, "*2\r\n$6\r\nserver\r\n$1\r\n%u\r\n", sentinel->master + 1);
     } else {
         bytes_print(&reply, "-ERR unknown command\r\n");

@@ -70,10 +70,10 @@ static bool is_at_master(const struct link *link)
 
 static bool is_subscribed(const struct link *link, struct text channel)
 {
-    bool is = link->channel[0] && word_is(channel, link->channel);
+    bool is = link->channel[0] && text_is(channel, link->channel);
 
     for (int i = 0; i < SHARDS_MAX; i++)
-        is = is || (link->shards[i][0] && word_is(channel, link->shards[i]));
+        is = is || (link->shards[i][0] && text_is(channel, link->shards[i]));
     return is;
 }
 
@@ -247,13 +247,13 @@ static bool run_cluster_command(struct link *link, const struct text *words, str
 {
     if (!cluster_is_there())
         return false;
-    if (word_is(words[0], "ASKING"))
+    if (text_is(words[0], "ASKING"))
         bytes_print(reply, "+OK\r\n");
-    else if (word_is(words[0], "CLUSTER"))
+    else if (text_is(words[0], "CLUSTER"))
         cluster_say_slots(reply);
-    else if (word_is(words[0], "SSUBSCRIBE"))
+    else if (text_is(words[0], "SSUBSCRIBE"))
         cluster_subscribe(link, words[1], reply);
-    else if (word_is(words[0], "SUNSUBSCRIBE"))
+    else if (text_is(words[0], "SUNSUBSCRIBE"))
         cluster_unsubscribe(link, words[1], reply);
     return reply->length > 0;
 }
@@ -262,19 +262,19 @@ static void run_usual_command(struct link *link, const struct text *words, int c
 {
     struct node *node = &server->nodes[link->node];
 
-    if (word_is(words[0], "EVALSHA") || word_is(words[0], "EVAL"))
+    if (text_is(words[0], "EVALSHA") || text_is(words[0], "EVAL"))
         eval(link, words, count, words[0].length == 4, reply);
-    else if (word_is(words[0], "WAIT"))
+    else if (text_is(words[0], "WAIT"))
         server_await_replicas(link, atoi(words[1].bytes), atoi(words[2].bytes), reply);
-    else if (word_is(words[0], "ROLE"))
+    else if (text_is(words[0], "ROLE"))
         role(node, reply);
-    else if (word_is(words[0], "INFO"))
+    else if (text_is(words[0], "INFO"))
         info(node, reply);
-    else if (word_is(words[0], "SUBSCRIBE"))
+    else if (text_is(words[0], "SUBSCRIBE"))
         subscribe(link, words[1], reply);
-    else if (word_is(words[0], "CLIENT") && word_is(words[1], "ID"))
+    else if (text_is(words[0], "CLIENT") && text_is(words[1], "ID"))
         bytes_print(reply, ":%llu\r\n", (unsigned long long)link->client_id);
-    else if (word_is(words[0], "CLIENT") && word_is(words[1], "KILL"))
+    else if (text_is(words[0], "CLIENT") && text_is(words[1], "KILL"))
         bytes_print(reply, ":%d\r\n", kill_client(link->node, strtoull(words[3].bytes, NULL, 10)));
     else
         bytes_print(reply, "-ERR unknown command\r\n");
@@ -293,7 +293,7 @@ static void run_command(struct link *link, const struct text *words, int count)
         bytes_print(&reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (!run_cluster_command(link, words, &reply))
         run_usual_command(link, words, count, &reply);
-    link->is_asking = word_is(words[0], "ASKING");
+    link->is_asking = text_is(words[0], "ASKING");
     if (reply.length)
         net_send(link, TO_CLIENT, reply.data, reply.length);
     free(reply.data);

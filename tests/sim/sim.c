@@ -13,13 +13,6 @@
 
 static struct run run;
 
-/* Turns leak checks off: a killed process frees no memory, here as well. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     const char *given = argc > 1 ? argv[1] : getenv("DM_SEED");

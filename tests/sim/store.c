@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool text_is(struct text text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+}
+
 /* ---- memory ------------------------------------------------------------------------------ */
 
 static char *copy_bytes(const char *bytes, size_t length)

@@ -15,6 +15,9 @@ struct text {
     size_t length;
 };
 
+/* True if the text is this word. */
+bool text_is(struct text text, const char *word);
+
 /* One member of a collection: of a hash with a value, of a sorted set with a score. */
 struct item {
     char *name, *value;

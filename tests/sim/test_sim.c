@@ -27,13 +27,6 @@
 static struct run run;
 static struct scripting *whole;
 
-/* Turns leak checks off: a killed process frees no memory, here as well. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
-
 /* Under a sanitizer, a tenth of the work: a sanitizer is slow, and looks for other bugs. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define SHARE 10

@@ -20,13 +20,6 @@
 
 static struct run run;
 
-/* Turns leak checks off: a killed process frees no memory, here as well. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
-
 /* Controls run on one server, unless a test says otherwise for its own time. */
 static bool is_plain, is_quorum, has_sentinels, is_cluster;
 static unsigned wait_for;

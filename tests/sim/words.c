@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool word_is(struct text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
-}
-
 /* Reads "*3\r\n" or "$5\r\n" at *at; false if the line is not complete. */
 static bool take_number(const struct bytes *in, size_t *at, long *ret_number)
 {

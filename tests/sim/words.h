@@ -13,6 +13,4 @@
  */
 void words_run(struct link *link, void (*run)(struct link *link, const struct text *words, int count));
 
-bool word_is(struct text text, const char *word);
-
 #endif

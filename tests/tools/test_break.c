@@ -49,17 +49,9 @@ static int setup(void **state)
     return 0;
 }
 
-static struct actor *hold(const char *name)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
 static void test_break_takes_the_lock_away_when_sure(void **state)
 {
-    struct actor *holder = hold("t/sure");
+    struct actor *holder = actor_start_holder(the_server, "t/sure", "");
     char words[120];
 
     (void)state;
@@ -79,7 +71,7 @@ static void test_break_takes_the_lock_away_when_sure(void **state)
 
 static void test_break_gives_the_lock_to_the_next_waiter(void **state)
 {
-    struct actor *holder = hold("t/next"), *waiter = actor_start(the_server);
+    struct actor *holder = actor_start_holder(the_server, "t/next", ""), *waiter = actor_start(the_server);
     dmutex_t mutex;
 
     (void)state;
@@ -108,7 +100,7 @@ static void test_break_changes_nothing_when_the_lock_is_free(void **state)
 /* Without a person and without --yes nothing is broken, for instance in a script that forgot. */
 static void test_break_refuses_when_it_cannot_ask(void **state)
 {
-    struct actor *holder = hold("t/ask");
+    struct actor *holder = actor_start_holder(the_server, "t/ask", "");
 
     (void)state;
     command_run("exec $dmutex break t/ask </dev/null");
@@ -152,7 +144,7 @@ static int answer(const char *name, const char *typed)
 
 static void test_break_goes_by_the_answer_when_it_asks(void **state)
 {
-    struct actor *holder = hold("t/answer");
+    struct actor *holder = actor_start_holder(the_server, "t/answer", "");
 
     (void)state;
     assert_int_equal(answer("t/answer", "\n"), 1);

@@ -162,21 +162,13 @@ static void test_run_says_why_when_the_server_has_no_memory(void **state)
 
 /* ---- held by another --------------------------------------------------------------------- */
 
-static struct actor *hold(const char *name)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
 static void test_run_gives_up_when_the_lock_is_held(void **state)
 {
     static const struct {
         const char *options;
         int status;
     } cases[] = { { "-n", 75 }, { "-n -E 3", 3 }, { "-w 0", 75 }, { "-w 0.05", 75 }, { "--wait 0.05 -E 0", 0 } };
-    struct actor *holder = hold("t/held");
+    struct actor *holder = actor_start_holder(the_server, "t/held", "");
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -190,7 +182,7 @@ static void test_run_gives_up_when_the_lock_is_held(void **state)
 
 static void test_run_waits_for_its_turn_when_the_lock_is_held(void **state)
 {
-    struct actor *holder = hold("t/turn");
+    struct actor *holder = actor_start_holder(the_server, "t/turn", "");
     dmutex_t mutex;
     pid_t pid;
 
@@ -209,7 +201,7 @@ static void test_run_waits_for_its_turn_when_the_lock_is_held(void **state)
 /* A waiter ends by a signal, as any program, and the waiter's place is gone at once. */
 static void test_run_ends_by_a_signal_when_it_waits(void **state)
 {
-    struct actor *holder = hold("t/sigint");
+    struct actor *holder = actor_start_holder(the_server, "t/sigint", "");
     dmutex_t mutex;
     pid_t pid;
 
@@ -265,7 +257,7 @@ static bool read_until(int terminal, const char *text)
 
 static void test_run_shows_place_and_holder_when_it_waits_on_a_terminal(void **state)
 {
-    struct actor *holder = hold("t/shown");
+    struct actor *holder = actor_start_holder(the_server, "t/shown", "");
     char held_by[60];
     int terminal, status;
     pid_t pid = start_on_terminal(160, "exec $dmutex run t/shown echo is run", &terminal);
@@ -287,7 +279,7 @@ static void test_run_shows_place_and_holder_when_it_waits_on_a_terminal(void **s
 /* Place, time of the hold and holder fit into 80 columns, however long the name. */
 static void test_run_shows_how_long_the_lock_is_held_when_the_terminal_is_narrow(void **state)
 {
-    struct actor *holder = hold("t/a-name-that-is-longer-than-usual");
+    struct actor *holder = actor_start_holder(the_server, "t/a-name-that-is-longer-than-usual", "");
     char held_by[60];
     int terminal;
     pid_t pid = start_on_terminal(80, "exec $dmutex run -w 20 t/a-name-that-is-longer-than-usual true", &terminal);

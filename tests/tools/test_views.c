@@ -8,14 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct actor *hold(const char *name)
-{
-    struct actor *holder = actor_start(the_server);
-
-    actor_do(holder, "0", "lock %s", name);
-    return holder;
-}
-
 /* "program (process PID)" of an actor. */
 static const char *as_shown(struct actor *actor)
 {
@@ -29,7 +21,8 @@ static const char *as_shown(struct actor *actor)
 
 static void test_show_tells_holder_and_queue_when_a_lock_is_held(void **state)
 {
-    struct actor *holder = hold("t/shown"), *one = actor_start(the_server), *two = actor_start(the_server);
+    struct actor *holder = actor_start_holder(the_server, "t/shown", ""), *one = actor_start(the_server),
+                 *two = actor_start(the_server);
     char first[120], token[80];
     dmutex_t mutex;
 
@@ -146,7 +139,7 @@ static void test_json_tells_one_moment_when_a_hold_is_looked_at_again(void **sta
 
     (void)state;
     write_now(before);
-    holder = hold("t/since");
+    holder = actor_start_holder(the_server, "t/since", "");
     write_now(after);
     command_run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do $dmutex show --json t/since; done | "
                 "sed 's/.*\"since\":\"//; s/\".*//' | sort -u");
@@ -173,7 +166,7 @@ static void test_show_tells_the_waiters_when_the_name_is_of_a_condition(void **s
     command_run("exec $dmutex show --json tn/filled");
     tool_check_json();
     assert_output("\"kind\":\"condition\",\"anonymous\":false,\"mutex\":\"tn/data\",\"waiters\":1,\"queue\":[{");
-    holder = hold("tn/filled");
+    holder = actor_start_holder(the_server, "tn/filled", "");
     command_run("exec $dmutex show tn/filled");
     assert_output(as_shown(holder));
     assert_output("  condition of tn/data, 1 waiting\n");
@@ -206,7 +199,7 @@ static void test_show_says_kept_when_the_process_keeps_the_lease(void **state)
 
 static void test_list_tells_what_is_held_when_asked(void **state)
 {
-    struct actor *a = hold("tl/a"), *b = hold("tl/b");
+    struct actor *a = actor_start_holder(the_server, "tl/a", ""), *b = actor_start_holder(the_server, "tl/b", "");
 
     (void)state;
     actor_do(b, "0", "lock tl/c");
@@ -354,7 +347,7 @@ static void test_list_tells_a_fault_when_a_key_is_not_ours(void **state)
 
 static void test_token_tells_the_newest_token_when_asked(void **state)
 {
-    struct actor *holder = hold("t/token");
+    struct actor *holder = actor_start_holder(the_server, "t/token", "");
     char wanted[60];
 
     (void)state;
@@ -374,7 +367,7 @@ static void test_token_tells_the_newest_token_when_asked(void **state)
 
 static void test_wait_returns_when_the_present_hold_ends(void **state)
 {
-    struct actor *holder = hold("t/wait"), *next = actor_start(the_server);
+    struct actor *holder = actor_start_holder(the_server, "t/wait", ""), *next = actor_start(the_server);
     dmutex_t mutex;
     int64_t asked;
     pid_t pid;

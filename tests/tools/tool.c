@@ -86,18 +86,14 @@ bool tool_has_said(const char *text)
 
 bool tool_has(const char *name)
 {
-    char path[200];
-
-    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
-    return access(path, F_OK) == 0;
+    return access(server_file(the_server, name), F_OK) == 0;
 }
 
 long tool_number(const char *name)
 {
-    char path[200], text[40];
+    char text[40];
 
-    snprintf(path, sizeof path, "%s/%s", the_server->folder, name);
-    read_file(path, text, sizeof text);
+    read_file(server_file(the_server, name), text, sizeof text);
     return atol(text);
 }
 

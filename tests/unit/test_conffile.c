@@ -6,12 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../lib/folder.h"
 #include "../lib/testlib.h"
 #include "base/conffile.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static char folder[32], path[DM_CONFFILE_PATH_ROOM];
+static char path[DM_CONFFILE_PATH_ROOM];
 static char reason[DM_CONFFILE_REASON_ROOM];
 static struct dm_conffile conf;
 
@@ -21,13 +22,6 @@ static int setup(void **state)
     keeper_make_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/dmutex.conf", folder);
     memset(&conf, 0, sizeof conf);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    keeper_remove_folder(folder);
     return 0;
 }
 
@@ -139,7 +133,7 @@ static void test_a_long_value_is_refused(void **state)
 /* A file is refused if other users can write or replace the file, or if the path is a symbolic link. */
 static void test_a_file_is_refused_when_others_can_change_it(void **state)
 {
-    char target[64];
+    const char *target;
 
     (void)state;
     write_file("[server]\nUrl=redis://h\n");
@@ -152,7 +146,7 @@ static void test_a_file_is_refused_when_others_can_change_it(void **state)
     assert_return_code(chmod(folder, 0770), errno);
     assert_refused("can be changed by others");
     assert_return_code(chmod(folder, 0700), errno);
-    snprintf(target, sizeof target, "%s/target", folder);
+    target = in_folder("target");
     assert_return_code(rename(path, target), errno);
     assert_return_code(symlink(target, path), errno);
     assert_refused("is a symbolic link");
@@ -218,14 +212,12 @@ static void read_all_as_another_user(void)
 /* A daemon gives root's rights up, and still has root's HOME. */
 static void test_the_users_file_is_passed_over_when_its_folder_is_closed(void **state)
 {
-    char home[64];
     pid_t pid;
 
     (void)state;
     setenv("XDG_CONFIG_HOME", folder, 1);
     assert_true(dm_conffile_user_path(path));
-    snprintf(home, sizeof home, "%s/dmutex", folder);
-    assert_return_code(mkdir(home, 0700), errno);
+    assert_return_code(mkdir(in_folder("dmutex"), 0700), errno);
     write_file("[server]\nUrl=redis://h\n");
     assert_true(dm_conffile_read_all(&conf, reason));
     assert_string_equal(conf.url, "redis://h");
@@ -239,7 +231,7 @@ static void test_the_users_file_is_passed_over_when_its_folder_is_closed(void **
     unsetenv("XDG_CONFIG_HOME");
 }
 
-#define with_a_folder(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define with_a_folder(test) cmocka_unit_test_setup_teardown(test, setup, folder_teardown)
 
 int main(int argc, char **argv)
 {

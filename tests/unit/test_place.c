@@ -8,31 +8,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../lib/folder.h"
 #include "../lib/testlib.h"
 #include "base/place.h"
-
-static char folder[32];
 
 static int setup(void **state)
 {
     (void)state;
     keeper_make_folder(folder, sizeof folder);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    keeper_remove_folder(folder);
-    return 0;
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[600];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
 }
 
 /* Listens at a name in the folder. */
@@ -199,5 +183,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, folder_teardown);
 }

@@ -131,35 +131,13 @@ static void recursive_is_free_after_the_last_unlock(void)
     say("unlock", pthread_mutex_unlock(&mutex));
 }
 
-/* Threads that add to a number; only one thread may add at a time. */
-struct torture {
-    pthread_mutex_t mutex;
-    long number;
-    _Atomic int inside;
-    _Atomic int meetings;
-};
-
-static int add(void *with)
-{
-    struct torture *torture = with;
-
-    for (int i = 0; i < 100; i++) {
-        pthread_mutex_lock(&torture->mutex);
-        torture->meetings += torture->inside++ > 0;
-        torture->number++;
-        torture->inside--;
-        pthread_mutex_unlock(&torture->mutex);
-    }
-    return 0;
-}
-
 /* The threads' first lock is the first use of the object. */
 static void say_torture(struct torture *torture)
 {
     struct task tasks[16];
 
     for (int i = 0; i < 16; i++)
-        task_begin(&tasks[i], add, torture);
+        task_begin(&tasks[i], torture_add, torture);
     for (int i = 0; i < 16; i++)
         task_join(&tasks[i]);
     say_number("number", torture->number);
@@ -168,7 +146,7 @@ static void say_torture(struct torture *torture)
 
 static void lock_excludes(void)
 {
-    struct torture torture = { .number = 0 };
+    struct torture torture = { .rounds = 100 };
 
     make(&torture.mutex, PTHREAD_MUTEX_NORMAL);
     say_torture(&torture);
@@ -176,7 +154,7 @@ static void lock_excludes(void)
 
 static void static_first_locks(void)
 {
-    static struct torture torture = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+    static struct torture torture = { .mutex = PTHREAD_MUTEX_INITIALIZER, .rounds = 100 };
 
     say_torture(&torture);
 }

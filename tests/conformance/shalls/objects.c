@@ -195,6 +195,20 @@ const char *blocked_when(const struct blocked *blocked)
     return blocked->was_released ? "after" : "early";
 }
 
+int torture_add(void *with)
+{
+    struct torture *torture = with;
+
+    for (int i = 0; i < torture->rounds; i++) {
+        pthread_mutex_lock(&torture->mutex);
+        torture->meetings += torture->inside++ > 0;
+        torture->number++;
+        torture->inside--;
+        pthread_mutex_unlock(&torture->mutex);
+    }
+    return 0;
+}
+
 /* ---- Places to wait -------------------------------------------------------------------------- */
 
 int wait_for_ticket(void *with)

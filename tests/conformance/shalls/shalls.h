@@ -214,6 +214,16 @@ void blocked_begin(struct blocked *blocked, work_fn lock, pthread_mutex_t *mutex
 int blocked_end(struct blocked *blocked);
 const char *blocked_when(const struct blocked *blocked);
 
+/* Threads or processes that add to a number, so often each; only one may add at a time. */
+struct torture {
+    pthread_mutex_t mutex;
+    int rounds;
+    long number;
+    _Atomic int inside;
+    _Atomic int meetings;
+};
+int torture_add(void *torture);
+
 /* ---- Condition variables ------------------------------------------------------------------------
  */
 

@@ -7,28 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Processes that add to a number in shared memory. */
-struct torture {
-    pthread_mutex_t mutex;
-    long number;
-    _Atomic int inside;
-    _Atomic int meetings;
-};
-
-static int add(void *with)
-{
-    struct torture *torture = with;
-
-    for (int i = 0; i < 200; i++) {
-        pthread_mutex_lock(&torture->mutex);
-        torture->meetings += torture->inside++ > 0;
-        torture->number++;
-        torture->inside--;
-        pthread_mutex_unlock(&torture->mutex);
-    }
-    return 0;
-}
-
 static void excludes(void)
 {
     for (int kind = 0; kind < KINDS; kind++) {
@@ -36,8 +14,9 @@ static void excludes(void)
         pid_t pids[3];
 
         make_shared(&torture->mutex, &kinds[kind]);
+        torture->rounds = 200;
         for (int i = 0; i < 3; i++)
-            pids[i] = process_begin(add, torture);
+            pids[i] = process_begin(torture_add, torture);
         for (int i = 0; i < 3; i++)
             process_end(pids[i]);
         say_number(kinds[kind].name, torture->number);
@@ -108,20 +87,13 @@ static void child_waits(void)
     say_text("unlocked", pair->was_released ? "before" : "later");
 }
 
-static int use_in_child(void *mutex)
-{
-    int result = pthread_mutex_lock(mutex);
-
-    return result == 0 ? pthread_mutex_unlock(mutex) : result;
-}
-
 static void child_gives_back(void)
 {
     for (int i = 0; i < KINDS; i++) {
         pthread_mutex_t *mutex = shared_memory(sizeof *mutex);
 
         make_shared(mutex, &kinds[i]);
-        say(kinds[i].name, in_process(use_in_child, mutex));
+        say(kinds[i].name, in_process(lock_and_unlock_it, mutex));
         say("parent", pthread_mutex_trylock(mutex));
     }
 }

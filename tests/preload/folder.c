@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
-#include "folder.h"
-
-char folder[64];
