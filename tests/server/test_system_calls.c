@@ -37,16 +37,24 @@ static long calls_of_library(const struct tracer *tracer)
     return sum;
 }
 
-/* Two processes take the name from each other, turn by turn.  Returns the system calls of one of the two. */
-static long calls_of_turns(struct actor *traced, const char *file)
+/*
+ * Two processes take a name from each other, turn by turn.  Returns the system calls of one of the two.  The other is
+ * killed, perhaps inside, so each round has a name and a file of its own.
+ */
+static long calls_of_turns(struct actor *traced, int round)
 {
     struct actor *other = actor_start(the_server);
     struct tracer tracer;
+    char file[64];
 
-    actor_do(other, "0", "init calls/m lease=%d", LONG_LEASE);
-    actor_send(other, "count %s %d calls/m", file, 100 * TURNS);
+    snprintf(file, sizeof file, "%s/calls%d", the_server->folder, round);
+    actor_begin_count(file);
+    actor_do(traced, "0", "init calls/%d lease=%d", round, LONG_LEASE);
+    actor_do(traced, "0", "count %s 1 calls/%d", file, round);
+    actor_do(other, "0", "init calls/%d lease=%d", round, LONG_LEASE);
+    actor_send(other, "count %s %d calls/%d", file, 100 * TURNS, round);
     tracer_start(&tracer, actor_pid(traced));
-    actor_send(traced, "count %s %d calls/m", file, TURNS);
+    actor_send(traced, "count %s %d calls/%d", file, TURNS, round);
     tracer_run(&tracer, has_answered, traced);
     tracer_stop(&tracer);
     actor_expect(traced, "0");
@@ -65,16 +73,11 @@ static long most_calls(void)
 static void test_a_contended_lock_makes_few_system_calls(void **state)
 {
     struct actor *traced = actor_start(the_server);
-    char file[64];
     long calls = LONG_MAX, most = 0;
 
     (void)state;
-    snprintf(file, sizeof file, "%s/calls", the_server->folder);
-    actor_begin_count(file);
-    actor_do(traced, "0", "init calls/m lease=%d", LONG_LEASE);
-    actor_do(traced, "0", "count %s 1 calls/m", file);
     for (int i = 0; i < TRIES && calls > most; i++) {
-        calls = calls_of_turns(traced, file);
+        calls = calls_of_turns(traced, i);
         most = most_calls();
         print_message("# %.2f system calls for an acquisition\n", (double)calls / TURNS);
     }
