@@ -1022,11 +1022,12 @@ check-asan: asan/Makefile
 check-tsan: tsan/Makefile
 	$(MAKE) -C tsan check TEST_TIMEOUT=1800 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
 	$(MAKE) -C tsan check-groups TEST_TIMEOUT=600
-# The same with the library's assertions alone: parts, the simulator, and the library on real servers.
+# The same with the library's assertions alone: parts, the simulator, and the library on real servers, whose tests run
+# two programs more.
 asserted_tests = $(unit_tests) $(sim_tests) $(server_tests)
 check-asserted: asserted/Makefile
 	$(MAKE) -C asserted check TESTS='$(asserted_tests)' \
-	    check_PROGRAMS='$(asserted_tests) tests/server/loads_late'
+	    check_PROGRAMS='$(asserted_tests) tests/conformance/test_stacks tests/server/loads_late'
 asserted/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-assertions
