@@ -167,9 +167,10 @@ static unsigned forks;
 static int make_current(struct dm_runtime **ret_runtime)
 {
     unsigned forks_before = forks;
-    int error = make(ret_runtime);
+    int error;
 
     dm_assert_held(DM_RANK_START);
+    error = make(ret_runtime);
     __atomic_store_n(&current, *ret_runtime, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (forks != forks_before)
