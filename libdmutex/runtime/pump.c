@@ -207,15 +207,24 @@ static bool is_way_full(const struct dm_runtime *runtime, enum batch_kind kind)
     return runtime->under_way[kind] >= UNDER_WAY_MOST * (runtime->lane_count ? runtime->lane_count : 1);
 }
 
-/* Looked at without a batch's memory, because this is the usual end of a run. */
-static bool is_paced(const struct dm_runtime *runtime, enum batch_kind kind)
+/* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
+static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
 {
-    bool is_full;
+    if (is_way_full(runtime, kind))
+        return DM_NEVER;
+    return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
+}
+
+/* Looked at without a batch's memory, because most runs have nothing to send. */
+static bool has_batch(struct dm_runtime *runtime, enum batch_kind kind)
+{
+    bool is_due, must_serve;
 
     dm_state_lock();
-    is_full = is_way_full(runtime, kind);
+    is_due = next_batch_ns(runtime, kind) <= dm_clock_boot_ns();
+    must_serve = kind == POLLS && runtime->registry.names_to_serve && !is_way_full(runtime, kind);
     dm_state_unlock();
-    return is_full;
+    return is_due || must_serve;
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */
@@ -319,7 +328,7 @@ static bool post_lanes(struct batch *batch)
  */
 static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
 {
-    struct batch *batch = is_paced(runtime, kind) ? NULL : calloc(1, sizeof *batch);
+    struct batch *batch = has_batch(runtime, kind) ? calloc(1, sizeof *batch) : NULL;
     bool is_full;
 
     if (!batch)
@@ -468,14 +477,6 @@ static void open_inboxes(struct dm_runtime *runtime)
 static int64_t look_at_server(struct dm_runtime *runtime)
 {
     return dm_due_is_any(&runtime->registry, DM_WANTS_POLL) ? dm_store_look(runtime->store) : DM_NEVER;
-}
-
-/* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
-static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
-{
-    if (is_way_full(runtime, kind))
-        return DM_NEVER;
-    return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
 }
 
 /* The earliest moment of all orders; what is under way comes back by its answer. */
