@@ -38,30 +38,47 @@ static void test_a_waiter_gets_the_lock_when_the_holder_unlocks(void **state)
     assert_int_equal(trio_waiters("q/turn"), 0);
 }
 
-static bool has_calls(int server, int64_t calls)
+#define PAIRS 20
+#define ROUNDS 10
+
+/* The scripts that the server executes from the count on, once the last pair's have come: they may be late. */
+static int64_t calls_from(int server, int64_t before)
 {
-    return side_calls(trio[server]->side, "evalsha") == calls;
+    wait_until(side_calls(trio[server]->side, "evalsha") >= before + 2 * PAIRS);
+    return side_calls(trio[server]->side, "evalsha") - before;
 }
 
-/* One question to each server for a lock, one for an unlock: two rounds, as with one server. */
+static bool costs_two_scripts(void)
+{
+    int64_t before[TRIO], calls = 0;
+
+    wait_until(trio_count("lock", "q/cost") == 0);
+    for (int i = 0; i < TRIO; i++)
+        before[i] = side_calls(trio[i]->side, "evalsha");
+    for (int i = 0; i < PAIRS; i++) {
+        actor_do(trio_holder, "0", "lock q/cost");
+        actor_do(trio_holder, "0", "unlock q/cost");
+    }
+    for (int i = 0; i < TRIO; i++)
+        calls += calls_from(i, before[i]);
+    return calls == TRIO * 2 * PAIRS;
+}
+
+/*
+ * One question to each server for a lock, one for an unlock: two rounds, as with one server.  A hold that one server is
+ * late to confirm is renewed soon, so on a busy machine some pairs cost a third script, and another round is tried.
+ */
 static void test_a_pair_costs_each_server_two_scripts(void **state)
 {
-    int64_t before[TRIO];
+    int rounds = 1;
 
     (void)state;
     trio_init("q/cost");
     actor_do(trio_holder, "0", "lock q/cost");
     wait_until(trio_count("lock", "q/cost") == TRIO);
     actor_do(trio_holder, "0", "unlock q/cost");
-    wait_until(trio_count("lock", "q/cost") == 0);
-    for (int i = 0; i < TRIO; i++)
-        before[i] = side_calls(trio[i]->side, "evalsha");
-    for (int i = 0; i < 20; i++) {
-        actor_do(trio_holder, "0", "lock q/cost");
-        actor_do(trio_holder, "0", "unlock q/cost");
-    }
-    for (int i = 0; i < TRIO; i++)
-        wait_until(has_calls(i, before[i] + 40)); /* of each server the last answer may be late */
+    while (!costs_two_scripts())
+        assert_in_range(++rounds, 2, ROUNDS);
 }
 
 /* Of all servers. */
