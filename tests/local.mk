@@ -229,7 +229,8 @@ stop_wraps = \
     -Wl,--wrap=dm_inbox_take \
     -Wl,--wrap=dm_line_sit_down \
     -Wl,--wrap=dm_redis_acquire \
-    -Wl,--wrap=dm_self_sleep
+    -Wl,--wrap=dm_self_sleep \
+    -Wl,--wrap=dm_visit_begin
 # a program that loads the library itself
 tests_server_loads_late_LDADD = -ldl
 tests_server_test_kept_ends_SOURCES = tests/server/test_kept_ends.c libdmutex/runtime/lifetime.c

@@ -12,7 +12,8 @@
  * 2. A lost tenure stays with the thread inside: word and clock are used for no other hold before that thread has come
  *    by under the state lock.
  * 3. A tenure is never freed.  A thread may read the table of tenures, pause, and swap the word of a tenure that serves
- *    another name meanwhile: rule 1 finds out, and the thread puts the word back under the state lock.
+ *    another name meanwhile: rule 1 finds out, and the thread goes out at once, or else puts the word back under the
+ *    state lock.
  *
  * Pure: no clock, no lock; fields marked "atomic" are read by threads without the state lock.
  */

@@ -96,9 +96,16 @@ static inline bool dm_swift_deepen(struct dm_tenure *tenure, const dmutex_t *mut
 }
 
 /*
- * True: the calling thread holds the mutex.  False: nothing is decided, take the state lock; then the thread may be
- * inside a tenure without holding anything, which dm_line_put_back() mends.
+ * A thread that is inside by mistake goes out at once, as by an unlock: the loop thread would take the thread for the
+ * holder of an idle lease that has ended, and tell a loss.  A word that has changed is put back by dm_line_put_back().
  */
+static inline void dm_swift_go_out(struct dm_tenure *tenure, uint64_t mine)
+{
+    if (!__atomic_compare_exchange_n(&tenure->word, &mine, DM_TENURE_OPEN, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        dm_self_swift.misled = tenure;
+}
+
+/* True: the calling thread holds the mutex.  False: nothing is decided, take the state lock. */
 static inline bool dm_swift_lock(dmutex_t *mutex)
 {
     struct dm_tenure *tenure = dm_swift_find(mutex);
@@ -113,7 +120,7 @@ static inline bool dm_swift_lock(dmutex_t *mutex)
     number = dm_tenure_number(tenure);
     if (!dm_swift_is_certain(tenure, dm_clock_boot_ns()) || !dm_swift_is_of(tenure, mutex) ||
         number >= __atomic_load_n(&tenure->last, __ATOMIC_RELAXED)) {
-        dm_self_swift.misled = tenure;
+        dm_swift_go_out(tenure, mine);
         return false;
     }
     __atomic_store_n(&tenure->number, number + 1, __ATOMIC_RELAXED);

@@ -113,7 +113,7 @@
 
 /* clang-format off */
 mtype = { NONE, ASKS, QUEUED, OWNS };                               /* a line's claim */
-mtype = { OUT, LOADED, SWAPPED, SLOW, SEATED, WOKEN, AWAITS, SETTLES, PASSED, INSIDE, LEAVES, LEAVES_SLOWLY, ENDED, SITS };
+mtype = { OUT, LOADED, SWAPPED, GOES_OUT, SLOW, SEATED, WOKEN, AWAITS, SETTLES, PASSED, INSIDE, LEAVES, LEAVES_SLOWLY, ENDED, SITS };
 mtype = { ACQUIRE, RELEASE, RENEW, CANCEL, GRANTED, WANTED, LEFT, DONE_SO, NOT_OWNER };
 mtype = { NO_MARK_YET, TELLS, TELLS_AND_NO_DEATH };
 mtype = { POOLED, USED, DETACHED };
@@ -563,7 +563,7 @@ inline lose(p)
         flag = !((was == PASSED || was == AWAITS || was == SETTLES) && !tenure.is_owner_dead);
 #endif
         if
-        :: was == SWAPPED || was == SLOW -> reached(3)
+        :: was == SWAPPED || was == GOES_OUT || was == SLOW -> reached(3)
         :: else
         fi;
 #ifdef ONE_WORD
@@ -1009,8 +1009,18 @@ end:
             reached(1);
             count_and_enter(t)
 #endif
-        :: else -> thread[t].at = SLOW
+        :: else -> thread[t].at = GOES_OUT
         fi }
+    :: d_step { thread[t].at == GOES_OUT ->
+        if
+        :: word_is_mine(t) ->
+            reached(19);
+            end_between(p, owner_record.attempt);
+            owner_record.holder = 0;
+            thread[t].x = RECORDS
+        :: else
+        fi;
+        thread[t].at = SLOW }
     :: d_step { thread[t].at == SLOW ->
         if
         :: thread[t].x < RECORDS -> end_between_of(p, t); put_back(t)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stops.h"
 
+#include "api/object.h"
 #include "base/rank.h"
 #include "base/self.h"
 #include "redis/store_parts.h"
@@ -10,14 +11,27 @@
 
 #include "../lib/testlib.h"
 
-static __thread enum stop next_stop;
+static __thread enum stop next_stop, stop_behind;
 static int stopped, let_go; /* how often; atomic */
 static bool is_off;         /* nobody stops any more; atomic */
 
 void stop_at(enum stop where)
 {
+    stop_at_both(where, STOP_NOWHERE);
+}
+
+void stop_at_both(enum stop where, enum stop then)
+{
     next_stop = where;
+    stop_behind = then;
     __atomic_store_n(&is_off, false, __ATOMIC_RELEASE);
+}
+
+/* The present stop is the last, or the last but one. */
+static void plan_next(void)
+{
+    next_stop = stop_behind;
+    stop_behind = STOP_NOWHERE;
 }
 
 /* In the thread that stops. */
@@ -65,7 +79,7 @@ struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm
     struct dm_answer answer = __real_dm_redis_acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
 
     if (is_stop(STOP_ANSWERED)) {
-        next_stop = STOP_NOWHERE;
+        plan_next();
         stop();
     }
     return answer;
@@ -76,7 +90,7 @@ void __wrap_dm_line_sit_down(struct dm_line *line, struct dm_seat *seat);
 void __wrap_dm_line_sit_down(struct dm_line *line, struct dm_seat *seat)
 {
     if (is_stop(STOP_SEAT)) {
-        next_stop = STOP_NOWHERE;
+        plan_next();
         stop();
     }
     __real_dm_line_sit_down(line, seat);
@@ -108,13 +122,24 @@ int64_t __wrap_dm_clock_boot_ns(void)
     enum stop here = next_stop;
 
     if ((here == STOP_CLOCK || here == STOP_CLOCK_ALL) && is_stop(here) && dm_mutex_holds_none()) {
-        next_stop = STOP_NOWHERE;
+        plan_next();
         if (here == STOP_CLOCK)
             stop();
         else
             stop_all();
     }
     return __real_dm_clock_boot_ns();
+}
+
+struct dm_visit __real_dm_visit_begin(void);
+struct dm_visit __wrap_dm_visit_begin(void);
+struct dm_visit __wrap_dm_visit_begin(void)
+{
+    if (is_stop(STOP_VISIT)) {
+        plan_next();
+        stop();
+    }
+    return __real_dm_visit_begin();
 }
 
 /* ---- a message --------------------------------------------------------------------------- */

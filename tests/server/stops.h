@@ -17,15 +17,17 @@
 
 enum stop {
     STOP_NOWHERE,
-    STOP_ANSWERED, /* with the answer to a question for the mutex in hand; once */
-    STOP_SEAT,     /* before the thread sits down in a line, which it has found held; with the state lock, once */
-    STOP_WOKEN,    /* behind each sleep on a seat */
-    STOP_CLOCK,    /* before the next reading of the clock; once */
-    STOP_CLOCK_ALL /* the same, and no other thread of the library goes on meanwhile, as in a stopped process */
+    STOP_ANSWERED,  /* with the answer to a question for the mutex in hand; once */
+    STOP_SEAT,      /* before the thread sits down in a line, which it has found held; with the state lock, once */
+    STOP_WOKEN,     /* behind each sleep on a seat */
+    STOP_CLOCK,     /* before the next reading of the clock; once */
+    STOP_CLOCK_ALL, /* the same, and no other thread of the library goes on meanwhile, as in a stopped process */
+    STOP_VISIT      /* where a call goes on by the state lock; once */
 };
 
-/* For the calling thread. */
+/* For the calling thread; the second: at `then`, once the thread has stopped at `where`, which stops once. */
 void stop_at(enum stop where);
+void stop_at_both(enum stop where, enum stop then);
 
 /* Awaits the stop of that thread; the second: lets the thread go on, to the next stop. */
 void stop_await(void);

@@ -322,6 +322,50 @@ static void test_a_lock_asks_when_the_lease_ended_behind_the_swap(void **state)
     actor_end(other);
 }
 
+static int lock_and_stop_twice(dmutex_t *at)
+{
+    int result = lock_and_unlock(at);
+
+    stop_at_both(STOP_CLOCK_ALL, STOP_VISIT);
+    return result || dmutex_lock(at) || dmutex_unlock(at);
+}
+
+static int losses; /* atomic */
+
+static void note_lost(const char *name, uint64_t token, void *user)
+{
+    (void)name;
+    (void)token;
+    (void)user;
+    __atomic_add_fetch(&losses, 1, __ATOMIC_RELEASE);
+}
+
+/* A thread that has found out that the lease is over has nothing to lose, though it has not come to the state lock. */
+static void test_no_loss_is_told_when_the_lock_has_found_the_end_of_the_lease(void **state)
+{
+    const char *name = "ends/found";
+
+    (void)state;
+    assert_result(dmutex_setlost_np(note_lost, NULL), 0);
+    other = actor_start(the_server);
+    actor_do(other, "0", "init %s lease=%d", name, LONG_LEASE);
+    keep(name, (unsigned)late_stretched_ms(SHORT_LEASE));
+    __atomic_store_n(&losses, 0, __ATOMIC_RELEASE); /* on a busy machine a short lease may have ended before */
+    errand_begin(&errand, lock_and_stop_twice, &mutex);
+    stop_await();
+    actor_do(other, "0", "lock %s", name);
+    stop_end();
+    stop_await();
+    wait_until(!line_state_of(name).has_claim || __atomic_load_n(&losses, __ATOMIC_ACQUIRE));
+    assert_int_equal(__atomic_load_n(&losses, __ATOMIC_ACQUIRE), 0);
+    actor_do(other, "0", "unlock %s", name);
+    stop_end_all();
+    assert_result(errand_join(&errand), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+    assert_result(dmutex_setlost_np(NULL, NULL), 0);
+    actor_end(other);
+}
+
 static uint64_t token_of_new_hold;
 
 static int lock_anew(dmutex_t *at)
@@ -399,6 +443,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_child_locks_the_shared_object_that_its_parent_keeps),
         cmocka_unit_test(test_a_childs_copy_of_a_private_object_is_free),
         cmocka_unit_test(test_a_lock_asks_when_the_lease_ended_behind_the_swap),
+        cmocka_unit_test(test_no_loss_is_told_when_the_lock_has_found_the_end_of_the_lease),
         cmocka_unit_test(test_a_lock_is_of_the_new_hold_when_the_old_was_lost_behind_the_swap),
         cmocka_unit_test(test_a_lock_is_had_when_nothing_happened_behind_the_swap),
         cmocka_unit_test(test_nothing_is_left),

@@ -229,8 +229,26 @@ void check_told_death(const struct dm_claim *claim)
         world_break("I9: p%d exits and tells of a death, and no thread had x%d", process_current()->number, name);
 }
 
+void check_misled(struct thread *thread, const struct dm_tenure *tenure)
+{
+    const struct dm_claim *claim = tenure->claim;
+    uint64_t could_go_out = thread->self.serial << DM_TENURE_SHIFT | DM_TENURE_OPEN;
+
+    if (!claim || claim->hold.phase != DM_HELD || tenure->word != could_go_out)
+        return; /* others have seen the thread inside, and the thread could not go out */
+    thread->misled_token = dm_claim_token(claim);
+    thread->misled_name = name_of(claim->name->key);
+}
+
+/* A thread that could have gone out has nothing to lose. */
 void check_lost(const char *name, uint64_t token)
 {
+    const struct process *process = process_current();
+
+    for (const struct thread *thread = process->threads; thread; thread = thread->next) {
+        if (thread->misled_token == token && thread->misled_name == atoi(strchr(name, 'x') + 1))
+            world_break("I1: p%d is told that %s was lost, and its thread holds nothing", process->number, name);
+    }
     world_note("lost %s %" PRIu64, name, token);
     counters.losses++;
 }

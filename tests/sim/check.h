@@ -47,6 +47,9 @@ void check_kept(int64_t lease_ns);
 /* The plain store has granted a name, with the word "an owner died" or without. */
 void check_granted(int name, const char *uuid, uint64_t thread, uint64_t attempt, bool is_dead);
 
+/* The thread is inside a hold by mistake, knows it, and waits for the state lock; misled_token counts so long. */
+void check_misled(struct thread *thread, const struct dm_tenure *tenure);
+
 /* The application is told of a loss. */
 void check_lost(const char *name, uint64_t token);
 

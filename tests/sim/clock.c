@@ -49,6 +49,7 @@ int64_t dm_clock_boot_ns(void)
 {
     count_looks();
     if (thread_current() && thread_current()->is_swift) {
+        thread_current()->has_looked = true;
         pause_behind_swap();
         if (thread_current()->is_entering && hooks_has(SWIFT_IGNORES_TIME))
             return 0;

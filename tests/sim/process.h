@@ -63,6 +63,9 @@ struct thread {
     struct dm_self_swift swift; /* dm_self_swift, while another thread runs */
     bool is_swift;              /* on the lock-free way, where each look at the clock may give way */
     bool is_entering;           /* by the lock-free way */
+    bool has_looked;            /* at the clock meanwhile, so behind the swap */
+    uint64_t misled_token;      /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
+    int misled_name;            /* the hold's */
     int levels[NAMES_MAX];      /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
     struct job *job;            /* work.c */
 };

@@ -188,6 +188,17 @@ static dmutex_t object_of(const struct dm_target *target)
     return mutex;
 }
 
+/* Others may have the state lock for a while: a loss that they find then is none of the misled thread's. */
+static void put_back(struct thread *thread)
+{
+    check_misled(thread, dm_self_swift.misled);
+    thread_pass(chance_delay(CHANCE_THREADS, 20 * DM_NS_PER_MS, DM_NS_PER_S));
+    thread->misled_token = 0;
+    dm_state_lock();
+    dm_line_put_back(runtime());
+    dm_state_unlock();
+}
+
 /* The way of api/mutex.c: without the state lock if possible.  A hold that is entered so is certain. */
 static bool enter_swiftly(int name, const struct dm_target *target)
 {
@@ -196,19 +207,17 @@ static bool enter_swiftly(int name, const struct dm_target *target)
     bool is_inside;
 
     thread->is_swift = thread->is_entering = true;
+    thread->has_looked = false;
     is_inside = dm_swift_lock(&mutex);
     thread->is_swift = thread->is_entering = false;
     counters.swift_locks += is_inside;
+    counters.swift_mistakes += !is_inside && thread->has_looked;
     if (is_inside && !is_owner(target->key))
         world_break("I1: p%d enters x%d without the state lock, and its hold has ended", process_current()->number,
                     name);
-    if (is_inside || !dm_self_swift.misled)
-        return is_inside;
-    counters.swift_mistakes++;
-    dm_state_lock();
-    dm_line_put_back(runtime());
-    dm_state_unlock();
-    return false;
+    if (dm_self_swift.misled)
+        put_back(thread);
+    return is_inside;
 }
 
 static int acquire(int name, const struct dm_target *target, bool may_wait, const struct dm_deadline *deadline)
