@@ -229,6 +229,7 @@ stop_wraps = \
     -Wl,--wrap=dm_inbox_take \
     -Wl,--wrap=dm_line_sit_down \
     -Wl,--wrap=dm_redis_acquire \
+    -Wl,--wrap=dm_release_await_pending \
     -Wl,--wrap=dm_self_sleep \
     -Wl,--wrap=dm_visit_begin
 # a program that loads the library itself

@@ -142,6 +142,20 @@ struct dm_visit __wrap_dm_visit_begin(void)
     return __real_dm_visit_begin();
 }
 
+void __real_dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
+                                     const struct dm_deadline *deadline);
+void __wrap_dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
+                                     const struct dm_deadline *deadline);
+void __wrap_dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
+                                     const struct dm_deadline *deadline)
+{
+    __real_dm_release_await_pending(runtime, name, deadline);
+    if (is_stop(STOP_RELEASED)) {
+        plan_next();
+        stop();
+    }
+}
+
 /* ---- a message --------------------------------------------------------------------------- */
 
 static bool must_keep, is_kept; /* atomic */

@@ -22,7 +22,8 @@ enum stop {
     STOP_WOKEN,     /* behind each sleep on a seat */
     STOP_CLOCK,     /* before the next reading of the clock; once */
     STOP_CLOCK_ALL, /* the same, and no other thread of the library goes on meanwhile, as in a stopped process */
-    STOP_VISIT      /* where a call goes on by the state lock; once */
+    STOP_VISIT,     /* where a call goes on by the state lock; once */
+    STOP_RELEASED   /* when the thread has awaited pending releases; once */
 };
 
 /* For the calling thread; the second: at `then`, once the thread has stopped at `where`, which stops once. */

@@ -432,6 +432,31 @@ static void test_a_lock_is_had_when_nothing_happened_behind_the_swap(void **stat
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
+/* ---- another server ---------------------------------------------------------------------- */
+
+static int switch_and_stop(dmutex_t *at)
+{
+    (void)at;
+    stop_at(STOP_RELEASED);
+    return dm_runtime_switch(NULL, 0);
+}
+
+/* The change of servers gives kept leases back first; a lease that is kept anew meanwhile, and entered, is in use. */
+static void test_another_server_is_refused_when_a_thread_is_in_a_lease_kept_meanwhile(void **state)
+{
+    (void)state;
+    keep("ends/server", LONG_LEASE);
+    errand_begin(&errand, switch_and_stop, &mutex);
+    stop_await();
+    wait_until(is_kept_now());
+    wait_until(kept_is_marked("ends/server"));
+    assert_result(dmutex_lock(&mutex), 0);
+    stop_end_all();
+    assert_result(errand_join(&errand), EBUSY);
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +471,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_loss_is_told_when_the_lock_has_found_the_end_of_the_lease),
         cmocka_unit_test(test_a_lock_is_of_the_new_hold_when_the_old_was_lost_behind_the_swap),
         cmocka_unit_test(test_a_lock_is_had_when_nothing_happened_behind_the_swap),
+        cmocka_unit_test(test_another_server_is_refused_when_a_thread_is_in_a_lease_kept_meanwhile),
         cmocka_unit_test(test_nothing_is_left),
     };
 
