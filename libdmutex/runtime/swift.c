@@ -8,10 +8,16 @@
 /* Tenures are made so many at a time. */
 #define POOL_STEP 16
 
+struct block {
+    struct block *next;
+    struct dm_tenure tenures[POOL_STEP];
+};
+
 struct dm_tenure *dm_swift_table[DM_SWIFT_PLACES];
 
 /* Guarded by the state lock. */
 static struct dm_tenure *pool;
+static struct block *blocks;
 
 /* FNV-1a. */
 uint32_t dm_swift_hash(const char *key)
@@ -25,14 +31,16 @@ uint32_t dm_swift_hash(const char *key)
 
 static void fill_pool(void)
 {
-    struct dm_tenure *fresh = aligned_alloc(_Alignof(struct dm_tenure), POOL_STEP * sizeof *fresh);
+    struct block *fresh = aligned_alloc(_Alignof(struct block), sizeof *fresh);
 
     if (!fresh)
         return;
-    memset(fresh, 0, POOL_STEP * sizeof *fresh);
+    memset(fresh, 0, sizeof *fresh);
+    fresh->next = blocks;
+    blocks = fresh;
     for (int i = 0; i < POOL_STEP; i++) {
-        fresh[i].next = pool;
-        pool = &fresh[i];
+        fresh->tenures[i].next = pool;
+        pool = &fresh->tenures[i];
     }
 }
 
@@ -79,8 +87,22 @@ void dm_swift_hide(struct dm_tenure *tenure)
         __atomic_store_n(place, NULL, __ATOMIC_RELEASE);
 }
 
+/*
+ * A handler may have forked in the midst of dm_swift_lock(): the thread finds a word that it cannot swap, or a hold
+ * that is over.  No tenure is used again, because the thread could take the next use for its own.
+ */
 void dm_swift_fork_child(void)
 {
     memset(dm_swift_table, 0, sizeof dm_swift_table);
+    for (struct block *block = blocks; block; block = block->next) {
+        for (int i = 0; i < POOL_STEP; i++) {
+            struct dm_tenure *tenure = &block->tenures[i];
+
+            tenure->claim = NULL;
+            __atomic_store_n(&tenure->until_ns, 0, __ATOMIC_RELAXED);
+            dm_tenure_publish(tenure, 0, 0);
+        }
+    }
     pool = NULL;
+    blocks = NULL;
 }

@@ -4,7 +4,9 @@
  * program; fork(); a program that loads the library late; and a lease that ends between the swap of a lock and its
  * look at the clock.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -432,6 +434,52 @@ static void test_a_lock_is_had_when_nothing_happened_behind_the_swap(void **stat
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
+/* ---- a handler that forks ---------------------------------------------------------------- */
+
+static volatile pid_t copy; /* of the child, made by the handler; 0 in the copy itself */
+
+static void fork_and_go_on(int number)
+{
+    int kept_errno = errno;
+
+    (void)number;
+    copy = fork();
+    if (copy == 0)
+        stop_end_all();
+    errno = kept_errno;
+}
+
+static int try_while_a_handler_forks(dmutex_t *at)
+{
+    int result = lock_and_unlock(at);
+
+    stop_at(STOP_CLOCK);
+    if (!result)
+        result = dmutex_trylock(at);
+    if (copy == 0)
+        _exit(result == EBUSY ? 0 : 1);
+    return result ? result : dmutex_unlock(at);
+}
+
+/* The handler has interrupted a lock behind the swap: the lease is the parent's, and not the copy's, too. */
+static void test_a_copy_does_not_lock_when_a_handler_forks_behind_the_swap(void **state)
+{
+    struct sigaction action = { .sa_handler = fork_and_go_on };
+
+    (void)state;
+    keep("ends/handler", LONG_LEASE);
+    copy = -1;
+    assert_return_code(sigaction(SIGUSR1, &action, NULL), errno);
+    errand_begin(&errand, try_while_a_handler_forks, &mutex);
+    stop_await();
+    assert_int_equal(pthread_kill(errand.thread, SIGUSR1), 0);
+    wait_until(copy > 0);
+    assert_int_equal(keeper_reap(copy), 0);
+    stop_end_all();
+    assert_result(errand_join(&errand), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
 /* ---- another server ---------------------------------------------------------------------- */
 
 static int switch_and_stop(dmutex_t *at)
@@ -471,6 +519,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_loss_is_told_when_the_lock_has_found_the_end_of_the_lease),
         cmocka_unit_test(test_a_lock_is_of_the_new_hold_when_the_old_was_lost_behind_the_swap),
         cmocka_unit_test(test_a_lock_is_had_when_nothing_happened_behind_the_swap),
+        cmocka_unit_test(test_a_copy_does_not_lock_when_a_handler_forks_behind_the_swap),
         cmocka_unit_test(test_another_server_is_refused_when_a_thread_is_in_a_lease_kept_meanwhile),
         cmocka_unit_test(test_nothing_is_left),
     };
