@@ -80,12 +80,24 @@ static struct key *some_key(uint32_t node)
     return NULL;
 }
 
+/* MIGRATE without REPLACE overwrites no key: a copy whose answer was late is older than the key, and goes. */
+static void move_key_back(const struct key *key)
+{
+    struct store *from = &servers[move.from].store, *to = &servers[move.to].store;
+    struct text name = { key->name, key->length };
+
+    if (store_find(from, name))
+        store_delete(to, name);
+    else
+        store_move_key(from, to, key);
+}
+
 static void give_up(void)
 {
-    struct key *key;
+    const struct key *key;
 
     while ((key = some_key(move.to)) != NULL)
-        store_move_key(&servers[move.from].store, &servers[move.to].store, key);
+        move_key_back(key);
     end();
     world_note("slot %u stays at server %u", move.slot, move.from);
 }
