@@ -245,7 +245,7 @@ static bool is_emptied(struct dm_runtime *runtime)
     bool is_empty;
 
     dm_state_lock();
-    dm_line_end_all_keeping(runtime); /* of now: a lease may be kept anew, and entered without the state lock */
+    dm_line_end_all_keeping(runtime); /* again: one may be kept since, and entered without this lock */
     is_empty = !dm_registry_is_in_use(&runtime->registry) && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
     if (is_empty) {
         runtime->is_retired = true;

@@ -8,6 +8,7 @@
 /* Tenures are made so many at a time. */
 #define POOL_STEP 16
 
+/* Never freed; the list is for dm_swift_fork_child(). */
 struct block {
     struct block *next;
     struct dm_tenure tenures[POOL_STEP];

@@ -105,7 +105,10 @@ static inline void dm_swift_go_out(struct dm_tenure *tenure, uint64_t mine)
         dm_self_swift.misled = tenure;
 }
 
-/* True: the calling thread holds the mutex.  False: nothing is decided, take the state lock. */
+/*
+ * True: the calling thread holds the mutex.  False: nothing is decided, take the state lock; if dm_self_swift.misled is
+ * set then, dm_line_put_back() comes first.
+ */
 static inline bool dm_swift_lock(dmutex_t *mutex)
 {
     struct dm_tenure *tenure = dm_swift_find(mutex);

@@ -112,7 +112,8 @@ static void stop_all(void)
 {
     dm_state_lock();
     stop();
-    dm_state_unlock();
+    if (next_stop != STOP_VISIT) /* else the thread alone goes on to there */
+        dm_state_unlock();
 }
 
 int64_t __real_dm_clock_boot_ns(void);
@@ -137,6 +138,8 @@ struct dm_visit __wrap_dm_visit_begin(void)
 {
     if (is_stop(STOP_VISIT)) {
         plan_next();
+        if (!dm_mutex_holds_none())
+            dm_state_unlock();
         stop();
     }
     return __real_dm_visit_begin();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ends and pauses of a process that keeps: killed idle, in the gap before a woken seat, inside; stopped; another
- * program; fork(); a program that loads the library late; and a lease that ends between the swap of a lock and its
- * look at the clock.
+ * program; fork(), also by a handler in the midst of a lock; a lease that ends between the swap of a lock and its look
+ * at the clock; and another server.
  */
 #include <errno.h>
 #include <fcntl.h>
