@@ -134,16 +134,27 @@ static void put_token(struct dm_args *args, const struct dm_renewal *renewal)
     dm_args_text(args, text);
 }
 
+/* Keys that the script renew does not declare; empty words instead of a condition's. */
+static void put_other_keys(struct dm_args *args, const struct dm_renewal *renewal)
+{
+    for (int key = RENEW_KEYS; key < DM_KEY_COUNT; key++)
+        dm_args_bytes(args, renewal->place->text[key], renewal->place->length[key]);
+    if (renewal->condition)
+        dm_store_put_keys(args, renewal->condition, DM_COND_KEY_COUNT);
+    for (int key = 0; !renewal->condition && key < DM_COND_KEY_COUNT; key++)
+        dm_args_text(args, "");
+}
+
 /*
  * Lock and state alone are declared as keys, because a node of a Cluster runs a script on keys that are all there, and
- * queue and waiter come and go.
+ * the others come and go.
  */
 static bool write_renewals(const struct dm_store *store, const void *questions, int first, int count,
                            struct dm_identity *identities, struct dm_args *args)
 {
     const struct dm_renewal *renewals = (const struct dm_renewal *)questions + first;
 
-    if (!dm_store_begin(args, SCRIPT(store, renew), count * RENEW_KEYS, count * 6, count * 3))
+    if (!dm_store_begin(args, SCRIPT(store, renew), count * RENEW_KEYS, count * 8, count * 3))
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_keys(args, renewals[i].place, RENEW_KEYS);
@@ -154,8 +165,7 @@ static bool write_renewals(const struct dm_store *store, const void *questions, 
         dm_args_number(args, renewals[i].lease_ms);
         dm_args_number(args, renewals[i].depth);
         put_token(args, &renewals[i]);
-        for (int key = RENEW_KEYS; key < DM_KEY_COUNT; key++)
-            dm_args_bytes(args, renewals[i].place->text[key], renewals[i].place->length[key]);
+        put_other_keys(args, &renewals[i]);
     }
     return true;
 }

@@ -261,7 +261,7 @@ static void leave_condition(struct condition_wait *self)
         dm_wait_rest(wait);
     }
     self->has_left = true;
-    dm_registry_set_condition(&wait->runtime->registry, wait->claim, NULL);
+    wait->claim->has_left = true;
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.serial, .answer = &answer });
     dm_state_unlock();
@@ -575,7 +575,7 @@ static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
     dm_state_lock();
     condition = dm_registry_find(&runtime->registry, key);
     claim = condition ? runtime->registry.claims : NULL;
-    while (claim && claim->condition != condition)
+    while (claim && (claim->condition != condition || claim->has_left))
         claim = claim->next;
     dm_state_unlock();
     return claim != NULL;

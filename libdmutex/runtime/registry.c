@@ -186,6 +186,7 @@ void dm_registry_set_condition(struct dm_registry *registry, struct dm_claim *cl
     if (condition)
         dm_registry_pin(condition);
     claim->condition = condition;
+    claim->has_left = false;
     if (before)
         dm_registry_unpin(registry, before);
 }

@@ -39,6 +39,7 @@ struct dm_claim {
     struct dm_hold hold; /* written by core/ alone */
     struct dm_name *name;
     struct dm_name *condition; /* the condition of a wait or of the last signal; pinned; NULL: none */
+    bool has_left;             /* the condition: only an older copy of the data may have the attempt there yet */
     struct dm_tenure *tenure;  /* of a claim that is or was a line's; NULL: the claim of one thread alone */
     bool is_counted;           /* among line.lost of the name */
     bool is_passed;            /* the holder is on its seat yet, and has not returned from lock */

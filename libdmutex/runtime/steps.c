@@ -193,10 +193,12 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
 
 struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
 {
-    struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_POLL, now_ns);
+    struct dm_ask ask = dm_step_ask(claim, dm_hold_send(&claim->hold, DM_WANTS_POLL, now_ns));
 
     dm_due_plan(&runtime->registry, claim);
-    return dm_step_ask(claim, request);
+    if (claim->has_left)
+        ask.condition = NULL;
+    return ask;
 }
 
 /*
@@ -217,6 +219,7 @@ struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *c
     dm_line_sync(claim);
     renewal = (struct dm_renewal){
         .place = claim->name->place,
+        .condition = claim->condition ? claim->condition->place : NULL,
         .thread = claim->hold.thread,
         .attempt = claim->hold.serial,
         .request = dm_hold_send(&claim->hold, DM_WANTS_RENEW, now_ns),

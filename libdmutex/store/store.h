@@ -76,6 +76,7 @@ enum dm_mark {
 /* The newest renewal of a hold decides the mark: each renewal repeats the mark. */
 struct dm_renewal {
     const struct dm_place *place;
+    const struct dm_place *condition; /* where an older copy may have the attempt wait; NULL: none */
     uint64_t thread;
     uint64_t attempt;
     struct dm_request request;

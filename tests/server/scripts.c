@@ -220,12 +220,16 @@ const char *release(const struct who *who, int how)
         run_script(TEXT(release), 4, KEYS(who->leaf), id_of(who), number(how), inboxes_prefix, origin(), NULL));
 }
 
+/* The first two keys are declared, the others are arguments. */
+#define RENEW_KEYS(who) key("lock", (who)->leaf), key("state", (who)->leaf)
+#define OTHER_KEYS(who) key("queue", (who)->leaf), key("waiter", (who)->leaf)
+
 const char *renew(const struct who *who, int depth, const char *token)
 {
     const char *hold = scripts_text("%s %lld %s" LABEL, id_of(who), who->lease_ms, who->mark);
 
-    return run_script(TEXT(renew), 2, key("lock", who->leaf), key("state", who->leaf), hold, number(who->lease_ms),
-                      number(depth), token, key("queue", who->leaf), key("waiter", who->leaf), NULL);
+    return run_script(TEXT(renew), 2, RENEW_KEYS(who), hold, number(who->lease_ms), number(depth), token,
+                      OTHER_KEYS(who), "", "", NULL);
 }
 
 const char *poll_of(const struct who *who)
@@ -249,9 +253,7 @@ const char *poll_both(const struct who *first, const struct who *second)
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
-#define RENEW_KEYS(who) key("lock", (who)->leaf), key("state", (who)->leaf)
-#define RENEW_ARGUMENTS(who) \
-    hold_of(who), number((who)->lease_ms), "1", "1", key("queue", (who)->leaf), key("waiter", (who)->leaf)
+#define RENEW_ARGUMENTS(who) hold_of(who), number((who)->lease_ms), "1", "1", OTHER_KEYS(who), "", ""
 
 const char *renew_both(const struct who *first, const struct who *second)
 {
@@ -358,6 +360,12 @@ const char *cond_release(const struct who *who, int how)
 {
     return in_lines(run_script(TEXT(release), 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how),
                                inboxes_prefix, origin(), NULL));
+}
+
+const char *cond_renew(const struct who *who, const char *token)
+{
+    return run_script(TEXT(renew), 2, RENEW_KEYS(who), hold_of(who), number(who->lease_ms), "1", token, OTHER_KEYS(who),
+                      COND_KEYS(who->cond), NULL);
 }
 
 const char *cond_drop(const char *cond, const char *how)

@@ -70,6 +70,7 @@ const char *cond_poll(const struct who *who);
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter); /* of a mutex */
 const char *cond_cancel(const struct who *who);
 const char *cond_release(const struct who *who, int how);
+const char *cond_renew(const struct who *who, const char *token);
 const char *cond_drop(const char *cond, const char *how);
 
 /* leaf: the mutex that the caller believes to be bound, NULL for none; upto: "" for all. */

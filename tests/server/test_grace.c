@@ -228,12 +228,16 @@ static bool is_in_step(struct server *replica, const char *name)
     return side_int(replica->side, "EXISTS %s", key_of("lock", name)) == 1;
 }
 
-/* The replica, which was stopped, takes the master's place, at the master's address. */
+/* Hears no more of the master: a stopped replica would read what is on the way to it when it goes on. */
+static void stand_alone(struct server *replica)
+{
+    side_text(replica->side, "REPLICAOF NO ONE");
+}
+
+/* The replica, which stands alone, takes the master's place, at the master's address. */
 static void promote(struct server *replica)
 {
     server_kill(the_server);
-    server_cont(replica);
-    side_text(replica->side, "REPLICAOF NO ONE");
     assert_return_code(rename(replica->path, the_server->path), errno);
 }
 
@@ -249,7 +253,7 @@ static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **
     replica = start_replica();
     a = start_holder(start, "grace/behind", LEASE);
     wait_until(is_in_step(replica, "grace/behind"));
-    server_stop(replica);
+    stand_alone(replica);
     actor_do(a, "0", "unlock grace/behind");
     b = start_holder(start, "grace/behind", LEASE);
     actor_stop(b);
@@ -272,6 +276,70 @@ static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **
     the_server = first;
 }
 
+#define SLEEPERS "ZCARD dmutex:{grace}:cond:cond"
+
+/* The waiter waits on, unless the deadline was too soon. */
+static bool has_fallen_asleep(struct actor *waiter, struct server *replica, const char *call)
+{
+    actor_send(waiter, "%s", call);
+    wait_until(side_int(replica->side, SLEEPERS) == 1);
+    stand_alone(replica);
+    return side_int(the_server->side, SLEEPERS) == 1;
+}
+
+/* Waits, and returns after the replica has seen the waiter asleep for the last time. */
+static void wait_unseen(struct actor *waiter, struct server *replica, const char *call, const char *result)
+{
+    struct actor *signaller = start();
+
+    while (!has_fallen_asleep(waiter, replica, call)) {
+        actor_expect(waiter, result);
+        side_text(replica->side, "REPLICAOF 127.0.0.1 %d", the_server->port);
+    }
+    if (strcmp(result, "0") == 0)
+        actor_do(signaller, "0", "signal grace/cond");
+    actor_expect(waiter, result);
+    actor_end(signaller);
+}
+
+/* A waiter that came back with the mutex, and gave the mutex back, is nowhere, though the replica had it asleep. */
+static void assert_wakes_up_behind(const char *call, const char *result, bool is_renewed)
+{
+    struct server *first = the_server, *master, *replica;
+    struct actor *a;
+
+    the_server = master = server_start_with(true, NULL);
+    server_make_old(the_server);
+    replica = start_replica();
+    a = start();
+    actor_do(a, "0", "init grace/behind robust lease=%d", LEASE); /* so the unlock awaits the answer */
+    actor_do(a, "0", "lock grace/behind");
+    wait_until(is_in_step(replica, "grace/behind"));
+    wait_unseen(a, replica, call, result);
+    promote(replica);
+    if (is_renewed)
+        actor_do(a, "0", "renew grace/behind");
+    actor_do(a, "0", "unlock grace/behind");
+    assert_int_equal(side_int(replica->side, "EXISTS %s", key_of("lock", "grace/behind")), 0);
+    assert_int_equal(side_int(replica->side, SLEEPERS), 0);
+    actor_end(a);
+    server_end(replica);
+    server_end(master);
+    the_server = first;
+}
+
+static void test_a_signalled_waiter_sleeps_no_more_when_the_replica_was_behind(void **state)
+{
+    (void)state;
+    assert_wakes_up_behind("wait grace/cond grace/behind", "0", true);
+}
+
+static void test_a_waiter_that_timed_out_sleeps_no_more_when_the_replica_was_behind(void **state)
+{
+    (void)state;
+    assert_wakes_up_behind("timedwait grace/cond grace/behind 1000", "ETIMEDOUT", false);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +352,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_robust_mutex_is_unlocked_at_an_empty_server),
         cmocka_unit_test(test_a_wait_gives_its_mutex_up_at_an_empty_server),
         cmocka_unit_test(test_the_newest_owner_comes_back_when_the_replica_was_behind),
+        cmocka_unit_test(test_a_signalled_waiter_sleeps_no_more_when_the_replica_was_behind),
+        cmocka_unit_test(test_a_waiter_that_timed_out_sleeps_no_more_when_the_replica_was_behind),
     };
 
     test_begin(argc, argv);

@@ -243,6 +243,20 @@ static void test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting(void **
     assert_int_equal(size_of("waiter", "x"), 0);
 }
 
+/* The same of a copy from before the signal. */
+static void test_a_renewal_leaves_the_condition_when_the_copy_has_it_waiting(void **state)
+{
+    struct who a = who("a");
+
+    (void)state;
+    fall_asleep(&a);
+    begin_grace();
+    assert_int_equal(number_of(cond_renew(&a, "4000000000000000"), 1), 1);
+    assert_string_equal(owner("x"), "a:1");
+    assert_int_equal(size_of("cond", "c"), 0);
+    assert_null(strstr(side_text(the_server->side, "HKEYS %s", key("sleeper", "c")), "a:"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +271,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_release_grants_nothing_in_the_grace, begin),
         cmocka_unit_test_setup(test_a_wait_grants_nothing_in_the_grace, begin),
         cmocka_unit_test_setup(test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting, begin),
+        cmocka_unit_test_setup(test_a_renewal_leaves_the_condition_when_the_copy_has_it_waiting, begin),
     };
 
     test_begin(argc, argv);

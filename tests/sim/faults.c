@@ -51,6 +51,14 @@ void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bo
     }
 }
 
+void faults_have_copies(struct fault_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        plan->faults[i].kind = i % 2 ? FAULT_FAIL_OVER : FAULT_COPY;
+        plan->faults[i].b %= 20;
+    }
+}
+
 /* ---- faults of connections and processes ------------------------------------------------- */
 
 static struct process *some_process(uint32_t number)

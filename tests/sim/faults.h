@@ -63,6 +63,9 @@ struct fault_plan {
 /* About one fault in `every_ns`, until `until_ns`; is_unsafe: also faults covered by no promise. */
 void faults_plan(struct fault_plan *plan, int64_t every_ns, int64_t until_ns, bool is_unsafe, bool has_steps);
 
+/* The same times; a copy is taken, and the server comes back with the copy within 20 ms, by turns. */
+void faults_have_copies(struct fault_plan *plan);
+
 /* Makes the plan's faults happen, each at the time planned.  has_grace: a new server takes no promise away. */
 void faults_begin(const struct fault_plan *plan, uint32_t lease_ms, bool has_grace);
 

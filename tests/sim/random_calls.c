@@ -142,6 +142,8 @@ static void call_renew(struct call *call, const struct who *who)
              who->uuid);
     call_add(call, "60000000"), call_add(call, "%u", 1 + random_below(2)), call_add(call, "5");
     call_add(call, "%s", call_keys[2]), call_add(call, "%s", call_keys[3]);
+    for (int key = 4, has_condition = random_below(2); key < 6; key++)
+        call_add(call, "%s", has_condition ? call_keys[key] : "");
 }
 
 static void call_cancel(struct call *call, const struct who *who)

@@ -132,6 +132,17 @@ static void plan_passing(void)
     work.has_robust = true;
 }
 
+/* Some holds that follow a wait outlive the next failover, if no other fault happens.  Returns the time per fault. */
+static int64_t plan_copies(void)
+{
+    work.has_conditions = work.has_grace = true;
+    work.has_mixed_leases = false;
+    work.names = 1;
+    work.hold_ns = (20 + below(200)) * MS;
+    work.until_ns *= 2;
+    return 500 * MS;
+}
+
 static void set_clocks_apart(void)
 {
     for (int i = 0; i < servers; i++) {
@@ -178,7 +189,11 @@ static void plan(struct run *run)
         plan_cluster();
     if (run->defect == LINK_AWAITS_NO_LOOK)
         plan_idle();
+    if (run->has_copies)
+        every_ns = plan_copies();
     faults_plan(&run->faults, every_ns, work.until_ns, is_unsafe, has_steps);
+    if (run->has_copies)
+        faults_have_copies(&run->faults);
 }
 
 /* ---- the course of a run ----------------------------------------------------------------- */
@@ -294,6 +309,7 @@ static bool still_fails(struct run *run)
                          .scripting = run->scripting,
                          .defect = run->defect,
                          .is_safe = run->is_safe,
+                         .has_copies = run->has_copies,
                          .is_plain = run->is_plain,
                          .is_quorum = run->is_quorum,
                          .has_sentinels = run->has_sentinels,

@@ -15,6 +15,7 @@ struct run {
     enum core_defect defect;
     bool is_safe;         /* only faults under which every promise holds */
     bool has_losses;      /* always faults that lose data, and a grace behind them */
+    bool has_copies;      /* no other fault than an older copy, again and again, and conditions */
     bool is_plain;        /* on the plain store, without scripts */
     bool is_quorum;       /* of three or five servers */
     bool has_sentinels;   /* and three servers that are a group */

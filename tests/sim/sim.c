@@ -22,6 +22,7 @@ int main(int argc, char **argv)
     world_set_reader(getenv("DM_TRACE") != NULL);
     run.scripting = scripting_new(NULL);
     run.is_safe = getenv("DM_SAFE") != NULL;
+    run.has_copies = getenv("DM_COPIES") != NULL;
     run.is_plain = getenv("DM_PLAIN") != NULL;
     run.is_quorum = getenv("DM_QUORUM") != NULL;
     run.has_sentinels = getenv("DM_SENTINELS") != NULL;

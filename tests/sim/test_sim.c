@@ -188,6 +188,19 @@ static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
     assert_true(counters.swift_mistakes > 0);
 }
 
+/* Servers that come back with an older copy, in which waiters sleep that hold the mutex by now, or held it. */
+static void test_sim_keeps_every_promise_when_older_copies_come_back(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 100, 10000);
+
+    (void)state;
+    begin();
+    run.has_copies = true;
+    keep_promises_at(first_seed(), seeds);
+    must_have_tried();
+    assert_true(counters.waits > seeds);
+}
+
 /* The same seed gives the same trace, byte for byte with all times; another seed gives another trace. */
 static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
 {
@@ -308,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sim_does_the_same_when_the_seed_is_the_same),
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_older_copies_come_back),
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_quorum),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_are_sentinels),

@@ -21,7 +21,7 @@
 static struct run run;
 
 /* Controls run on one server, unless a test says otherwise for its own time. */
-static bool is_plain, is_quorum, has_sentinels, is_cluster;
+static bool has_copies, is_plain, is_quorum, has_sentinels, is_cluster;
 static unsigned wait_for;
 
 /* Where the search of the next control begins: the seeds before show nothing, at the moment, and cost time. */
@@ -30,7 +30,7 @@ static uint64_t next_seed = 1;
 static int back_to_one_server(void **state)
 {
     (void)state;
-    is_plain = is_quorum = has_sentinels = is_cluster = false;
+    has_copies = is_plain = is_quorum = has_sentinels = is_cluster = false;
     wait_for = 0;
     return 0;
 }
@@ -45,6 +45,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.scripting = broken;
     run.defect = defect;
     run.has_losses = has_losses;
+    run.has_copies = has_copies;
     run.is_plain = is_plain;
     run.is_quorum = is_quorum;
     run.has_sentinels = has_sentinels;
@@ -388,6 +389,19 @@ static void test_sim_notices_when_polls_serve_nobody(void **state)
                             "if false then\nlocal winner");
 }
 
+/* Of an older copy, in which a thread that has the mutex sleeps. */
+static void test_sim_notices_when_a_thread_that_woke_up_sleeps_on(void **state)
+{
+    const struct mutation renew[] = { { "renew", "if k.cond ~= '' then", "if false then" }, { 0 } };
+    const struct mutation release[] = { { "release", "c and forget(c, caller_id) or 0", "0" }, { 0 } };
+
+    (void)state;
+    has_copies = true;
+    next_seed = 901;
+    must_break_when("a renewal that leaves the sleeper", renew, CORE_IS_WHOLE, "I5", true);
+    must_break_when("a release that leaves the sleeper", release, CORE_IS_WHOLE, "I4", true);
+}
+
 static void test_sim_notices_when_a_signal_dies_with_its_receiver(void **state)
 {
     static const char old[] = "if not condition then return end", new[] = "if true then return end";
@@ -448,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_the_owner_stays_in_the_queue),
         cmocka_unit_test(test_sim_notices_when_a_key_never_expires),
         cmocka_unit_test(test_sim_notices_when_polls_serve_nobody),
+        cmocka_unit_test_teardown(test_sim_notices_when_a_thread_that_woke_up_sleeps_on, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_a_signal_dies_with_its_receiver),
         cmocka_unit_test(test_sim_notices_when_a_signal_goes_nowhere),
     };

@@ -2,14 +2,14 @@
 -- Confirms up to 100 holds for a whole lease each.
 --
 -- Without the guard of a Cluster: a renewal goes on while the slot moves, as long as lock and state are on one node,
--- which are its declared keys.  Queue and waiter may be on the other node, so a command on them may fail.
+-- which are its declared keys.  The other keys may be on the other node, so a command on them may fail.
 --@unguarded
 --
 -- KEYS  per lock: lock state
--- ARGV  per lock: hold, with a mark if the hold is marked from now on; lease ms, hold count, token, and the keys queue
---       and waiter
+-- ARGV  per lock: hold, with a mark if the hold is marked from now on; lease ms, hold count, token, and the keys queue,
+--       waiter, cond and sleeper: the last two empty, unless the attempt has waited on a condition
 --@constant hold_keys = 2
---@constant hold_words = 6
+--@constant hold_words = 8
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others; at last, if a hold on several
 --        servers was lost here, since when the server is there
 --
@@ -41,7 +41,7 @@ local function has_waiter(k, s, hold)
   return type(waiting) == 'number' and waiting > 0
 end
 
--- The attempt waits no longer, neither alone nor in the queue.
+-- The attempt waits no longer, neither alone nor in the queue nor on its condition.
 local function forget_waiter(k, s, id)
   if s.lone and s.lone.id == id then
     call('HSET', k.state, 'wanted', 0)
@@ -49,6 +49,10 @@ local function forget_waiter(k, s, id)
   end
   redis.pcall('ZREM', k.queue, id)
   redis.pcall('HDEL', k.waiter, id)
+  if k.cond ~= '' then
+    redis.pcall('ZREM', k.cond, id)
+    redis.pcall('HDEL', k.sleeper, id)
+  end
 end
 
 local function confirm(k, hold, lease, count, token)
@@ -83,8 +87,8 @@ end
 
 local answer, key, has_lost_part = { at.now }, 1, false
 for first = 1, #ARGV, hold_words do
-  local hold, lease, count, token, queue, waiter = unpack(ARGV, first, first + (hold_words - 1))
-  local k = { lock = KEYS[key], state = KEYS[key + 1], queue = queue, waiter = waiter }
+  local hold, lease, count, token, queue, waiter, cond, sleeper = unpack(ARGV, first, first + (hold_words - 1))
+  local k = { lock = KEYS[key], state = KEYS[key + 1], queue = queue, waiter = waiter, cond = cond, sleeper = sleeper }
   local result = confirm(k, hold, lease, count, token)
   answer[#answer + 1] = result
   has_lost_part = has_lost_part or result == 0 and token:sub(1, 1) == '+'
