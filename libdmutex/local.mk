@@ -237,6 +237,7 @@ lua_includes = \
     libdmutex/redis/lua/_numbers.lua \
     libdmutex/redis/lua/_offer.lua \
     libdmutex/redis/lua/_origin.lua \
+    libdmutex/redis/lua/_owe.lua \
     libdmutex/redis/lua/_publish.lua \
     libdmutex/redis/lua/_queue.lua \
     libdmutex/redis/lua/_serve.lua \

@@ -291,6 +291,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     struct dm_claim **at = &name->claims;
 
     dm_assert_held(DM_RANK_STATE);
+    dm_registry_pin(name); /* a condition that goes with the claim may have the last other pin */
     registry->holds_inside += claim->tenure ? dm_tenure_number(claim->tenure) : 0;
     dm_line_part(claim);
     while (*at != claim)
@@ -305,7 +306,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     g_hash_table_remove(registry->serials, &claim->hold.serial);
     dm_registry_set_condition(registry, claim, NULL);
     free(claim);
-    free_if_unused(registry, name);
+    dm_registry_unpin(registry, name);
 }
 
 static bool has_seat(struct dm_name *name, void *user)

@@ -298,6 +298,33 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
     actor_end(other);
 }
 
+/* Nobody knows when the release arrives that the objects' last hold waits for. */
+static void test_both_can_be_destroyed_when_the_unlock_has_no_answer(void **state)
+{
+    struct timespec until;
+    dmutexattr_t shared;
+    dmutex_t anonymous;
+    dcond_t private;
+
+    (void)state;
+    make_both("after", &normal, LONG_LEASE);
+    assert_result(dmutexattr_init(&shared), 0);
+    assert_result(dmutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED), 0);
+    assert_result(dmutex_init(&anonymous, &shared), 0);
+    assert_result(dcond_init(&private, NULL), 0);
+    assert_result(dmutex_lock(&anonymous), 0);
+    until = wait_time_in_ms(CLOCK_REALTIME, 20);
+    assert_result(dcond_timedwait(&private, &anonymous, &until), ETIMEDOUT);
+    server_stop(the_server);
+    assert_result(dmutex_unlock(&anonymous), 0);
+    assert_result(dcond_destroy(&private), 0);
+    assert_result(dmutex_destroy(&anonymous), 0);
+    server_cont(the_server);
+    assert_result(dmutex_lock(&mutex), 0); /* the release, which went first, has been answered */
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_result(dmutexattr_destroy(&shared), 0);
+}
+
 /* ---- the hold is lost before ------------------------------------------------------------- */
 
 /*
@@ -462,6 +489,7 @@ int main(int argc, char **argv)
         STATE_TEST(test_timedwait_owns_when_the_server_was_frozen_over_its_deadline),
         STATE_TEST(test_wait_waits_once_when_the_server_was_frozen),
         STATE_TEST(test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail),
+        STATE_TEST(test_both_can_be_destroyed_when_the_unlock_has_no_answer),
         STATE_TEST(test_wait_says_eperm_when_the_hold_was_lost_before),
         STATE_TEST(test_wait_says_eperm_when_its_hold_ended_before_the_refusal),
         STATE_TEST(test_wait_says_eperm_when_its_process_was_stopped_for_long),

@@ -295,6 +295,7 @@ static void wait_unseen(struct actor *waiter, struct server *replica, const char
     while (!has_fallen_asleep(waiter, replica, call)) {
         actor_expect(waiter, result);
         side_text(replica->side, "REPLICAOF 127.0.0.1 %d", the_server->port);
+        wait_until(side_int(replica->side, SLEEPERS) == 0);
     }
     if (strcmp(result, "0") == 0)
         actor_do(signaller, "0", "signal grace/cond");
@@ -308,7 +309,7 @@ static void assert_wakes_up_behind(const char *call, const char *result, bool is
     struct server *first = the_server, *master, *replica;
     struct actor *a;
 
-    the_server = master = server_start_with(true, NULL);
+    the_server = master = server_start_with(true, "--repl-diskless-sync-delay", "0", NULL);
     server_make_old(the_server);
     replica = start_replica();
     a = start();

@@ -257,6 +257,22 @@ static void test_a_renewal_leaves_the_condition_when_the_copy_has_it_waiting(voi
     assert_null(strstr(side_text(the_server->side, "HKEYS %s", key("sleeper", "c")), "a:"));
 }
 
+/* The signal came when the thread had the mutex already, for all that is known: it goes to another waiter. */
+static void test_a_renewal_passes_on_a_signal_that_its_attempt_got_in_the_copy(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    fall_asleep(&a);
+    fall_asleep(&b);
+    begin_grace();
+    signal_one();
+    assert_int_equal(size_of("cond", "c"), 1);
+    assert_int_equal(number_of(cond_renew(&a, "4000000000000000"), 1), 2);
+    assert_string_equal(owner("x"), "a:1");
+    assert_answer(strchr(cond_poll(&b), '\n') + 1, "queued");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +288,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_wait_grants_nothing_in_the_grace, begin),
         cmocka_unit_test_setup(test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting, begin),
         cmocka_unit_test_setup(test_a_renewal_leaves_the_condition_when_the_copy_has_it_waiting, begin),
+        cmocka_unit_test_setup(test_a_renewal_passes_on_a_signal_that_its_attempt_got_in_the_copy, begin),
     };
 
     test_begin(argc, argv);

@@ -209,6 +209,7 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
     uint64_t hash = look_hash(id, strlen(id));
     bool is_dead = strcmp(look_field(state, "health"), "1") == 0;
 
+    counters.put_back += strcmp(call->name, "renew") == 0 && look_key(known->condition, DM_KEY_COND);
     world_note("x%d goes to %s", name, id);
     if (look_is_over(hash) && !check.is_torn)
         world_break("I4: x%d goes to %s, which was given back", name, id);
@@ -344,7 +345,7 @@ static void check_signals(const struct known *known, const struct script_call *c
         text_is(call->keys[0], known->condition->text[DM_KEY_COND]) && known->had_sleeper && !is_unusable &&
         look_count_signals(known) <= known->signals)
         world_break("I7: a signal of c%d reaches nobody, and a live waiter was there", name);
-    if (!has_sleepers || is_unusable || look_count_signals(known) >= known->signals || strcmp(call->name, "renew") == 0)
+    if (!has_sleepers || is_unusable || look_count_signals(known) >= known->signals)
         return;
     if (!known->hold[0] || !is_given_back(call, known->hold))
         world_break("I7: %d signals of c%d are on their way after %s, %d were before", look_count_signals(known), name,

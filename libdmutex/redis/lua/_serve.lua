@@ -1,14 +1,6 @@
 -- The free lock goes to a waiter, and what must be known of owners and waiters for that.
 
--- A signal that dies with its receiver is owed to the next waiter of the condition, whose poll pays the debt: the
--- scripts of a mutex know no keys of conditions.  words: a label with the signal before it.
-local function owe_signal(k, words)
-  local condition = words:match(signal_key_form)
-  if not condition then return end
-  local field = 'debt ' .. condition
-  call('HSET', k.state, field, (call('HGET', k.state, field) or 0) + 1)
-  if call('PTTL', k.state) == -1 then expire_state(k) end
-end
+--@include _owe
 
 -- A waiter leaves the queue without the lock.  Returns 1 if the waiter was there.
 local function leave(k, id)

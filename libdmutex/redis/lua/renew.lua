@@ -23,6 +23,7 @@
 local call = redis.call
 --@include _numbers
 --@include _base
+--@include _owe
 local at = circumstances()
 
 -- The signal that brought the owner stays with the owner until the owner gives the lock back: until the owner's thread
@@ -41,12 +42,16 @@ local function has_waiter(k, s, hold)
   return type(waiting) == 'number' and waiting > 0
 end
 
--- The attempt waits no longer, neither alone nor in the queue nor on its condition.
+-- The attempt waits no longer, neither alone nor in the queue nor on its condition.  A signal that it carries may have
+-- come when its thread had the lock already.
 local function forget_waiter(k, s, id)
+  local words = redis.pcall('HGET', k.waiter, id)
+  local w = type(words) == 'string' and waiter_of(id, words)
   if s.lone and s.lone.id == id then
     call('HSET', k.state, 'wanted', 0)
     s.lone, s.is_wanted = nil, false
   end
+  if w then owe_signal(k, w.signal) end
   redis.pcall('ZREM', k.queue, id)
   redis.pcall('HDEL', k.waiter, id)
   if k.cond ~= '' then

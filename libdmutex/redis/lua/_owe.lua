@@ -1,0 +1,9 @@
+-- A signal that dies with its receiver is owed to the next waiter of the condition, whose poll pays the debt: the
+-- scripts of a mutex know no keys of conditions.  words: a label with the signal before it.
+local function owe_signal(k, words)
+  local condition = words:match(signal_key_form)
+  if not condition then return end
+  local field = 'debt ' .. condition
+  call('HSET', k.state, field, (call('HGET', k.state, field) or 0) + 1)
+  if call('PTTL', k.state) == -1 then expire_state(k) end
+end
