@@ -273,6 +273,22 @@ static void test_a_renewal_passes_on_a_signal_that_its_attempt_got_in_the_copy(v
     assert_answer(strchr(cond_poll(&b), '\n') + 1, "queued");
 }
 
+/* The copy's owner may have died since, without a word of its signal. */
+static void test_a_renewal_passes_on_the_signal_of_the_owner_in_the_copy(void **state)
+{
+    struct who a = who("a"), b = who("b"), c = who("c");
+
+    (void)state;
+    fall_asleep(&a);
+    fall_asleep(&b);
+    signal_one();
+    assert_answer(poll_answer(&a), "owned");
+    begin_grace();
+    assert_true(number_of(renew(&c, 1, "4000000000000000"), 1) > 0);
+    assert_string_equal(owner("x"), "c:1");
+    assert_answer(strchr(cond_poll(&b), '\n') + 1, "queued");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +305,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting, begin),
         cmocka_unit_test_setup(test_a_renewal_leaves_the_condition_when_the_copy_has_it_waiting, begin),
         cmocka_unit_test_setup(test_a_renewal_passes_on_a_signal_that_its_attempt_got_in_the_copy, begin),
+        cmocka_unit_test_setup(test_a_renewal_passes_on_the_signal_of_the_owner_in_the_copy, begin),
     };
 
     test_begin(argc, argv);

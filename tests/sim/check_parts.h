@@ -23,6 +23,7 @@ struct waiter {
 
 struct hold {
     uint64_t id, token;
+    bool is_dead; /* granted with the word "an owner died" */
 };
 
 /* The facts known of a name. */

@@ -51,21 +51,24 @@ static void check_places(const struct known *known, const char *hold)
  * A known hold with the known token may be seen again: put back by its owner.  With another token the hold
  * is new, also for an attempt that had a hold before and did not hear of the hold.
  */
-static void check_token(struct known *known, int name, const char *id, uint64_t token)
+static const struct hold *find_hold(const struct known *known, uint64_t id, uint64_t token)
 {
-    uint64_t hash = look_hash(id, strlen(id));
-
     for (int i = 0; i < HOLDS_REMEMBERED; i++) {
-        if (known->holds[i].id == hash && known->holds[i].token == token)
-            return;
+        if (known->holds[i].id == id && known->holds[i].token == token)
+            return &known->holds[i];
     }
+    return NULL;
+}
+
+static void check_token(struct known *known, int name, const char *id, uint64_t token, bool is_dead)
+{
     if (token <= known->most_token && server_now_token() > known->lost_token)
         world_break("I2: x%d goes to %s with token %" PRIu64 ", %" PRIu64 " was before", name, id, token,
                     known->most_token);
     known->most_token = token;
     if (token > known->ever_token)
         known->ever_token = token;
-    known->holds[known->hold_count++ % HOLDS_REMEMBERED] = (struct hold){ hash, token };
+    known->holds[known->hold_count++ % HOLDS_REMEMBERED] = (struct hold){ look_hash(id, strlen(id)), token, is_dead };
     counters.holds++;
 }
 
@@ -206,15 +209,16 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
 {
     bool is_put_back = strcmp(call->name, "renew") == 0 && world_now() < check.forgiven_until_ns;
     const struct key *state = look_key(known->keys, DM_KEY_STATE);
-    uint64_t hash = look_hash(id, strlen(id));
-    bool is_dead = strcmp(look_field(state, "health"), "1") == 0;
+    uint64_t hash = look_hash(id, strlen(id)), token = strtoull(look_field(state, "token"), NULL, 10);
+    const struct hold *before = find_hold(known, hash, token);
+    bool is_dead = before ? before->is_dead : strcmp(look_field(state, "health"), "1") == 0; /* a copy's may be old */
 
     counters.put_back += strcmp(call->name, "renew") == 0 && look_key(known->condition, DM_KEY_COND);
     world_note("x%d goes to %s", name, id);
     if (look_is_over(hash) && !check.is_torn)
         world_break("I4: x%d goes to %s, which was given back", name, id);
-    if (!is_put_back) /* put back: by one of two owners, after a fault that makes two */
-        check_token(known, name, id, strtoull(look_field(state, "token"), NULL, 10));
+    if (!is_put_back && !before) /* put back: by one of two owners, after a fault that makes two */
+        check_token(known, name, id, token, is_dead);
     if (!call->is_back && !check.is_torn)
         check_order(known, name, id);
     if (strcmp(call->name, "renew") != 0)

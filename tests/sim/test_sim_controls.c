@@ -394,7 +394,7 @@ static void test_sim_notices_when_a_thread_that_woke_up_sleeps_on(void **state)
 {
     const struct mutation renew[] = { { "renew", "if k.cond ~= '' then", "if false then" }, { 0 } };
     const struct mutation release[] = { { "release", "c and forget(c, caller_id) or 0", "0" }, { 0 } };
-    const struct mutation signal[] = { { "renew", "if w then owe_signal", "if false then owe_signal" }, { 0 } };
+    const struct mutation signal[] = { { "renew", "if s.hold then owe_signal", "if false then owe_signal" }, { 0 } };
 
     (void)state;
     has_copies = true;
@@ -402,7 +402,7 @@ static void test_sim_notices_when_a_thread_that_woke_up_sleeps_on(void **state)
     must_break_when("a renewal that leaves the sleeper", renew, CORE_IS_WHOLE, "I5", true);
     must_break_when("a release that leaves the sleeper", release, CORE_IS_WHOLE, "I4", true);
     next_seed = 501;
-    must_break_when("a renewal that keeps the sleeper's signal", signal, CORE_IS_WHOLE, "I7", true);
+    must_break_when("a renewal that keeps the signal of the owner in the copy", signal, CORE_IS_WHOLE, "I7", true);
 }
 
 static void test_sim_notices_when_a_signal_dies_with_its_receiver(void **state)

@@ -81,6 +81,7 @@ local function confirm(k, hold, lease, count, token)
       token = text(s.last)
     end
   else
+    if s.hold then owe_signal(k, s.label) end -- the older owner may have died since
     call('HSET', k.state, 'hold', hold, 'token', token)
     forget_waiter(k, s, id) -- it may have waited in an older copy
   end
