@@ -107,7 +107,7 @@ static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
     is_quorum = true;
     must_break("quorum: certain for the whole lease", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
     must_break("quorum: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
-    next_seed = 15;
+    next_seed = 36;
     must_break_when("quorum: new servers without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
 }
 
@@ -117,14 +117,15 @@ static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
 
     (void)state;
     has_sentinels = true;
+    next_seed = 26;
     must_break_when("sentinels: a word counts for ever", NULL, WORDS_COUNT_FOR_EVER, "I1 I2", true);
     next_seed = 31;
     must_break_when("sentinels: without epochs", NULL, SENTINELS_TELL_NO_EPOCH, "I1 I2", true);
     must_break_when("sentinels: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
-    next_seed = 37;
+    next_seed = 171;
     must_break_when("sentinels: no grace of an empty server", uptime_counts, CORE_IS_WHOLE, "I1 I2", true);
     wait_for = 2;
-    next_seed = 37;
+    next_seed = 61;
     must_break_when("sentinels: a hold counts without replicas", NULL, LINK_AWAITS_NO_REPLICA, "I1 I2", true);
 }
 
@@ -140,10 +141,10 @@ static void test_sim_notices_a_defect_when_there_is_a_cluster(void **state)
 
     (void)state;
     is_cluster = true;
-    next_seed = 11;
+    next_seed = 101;
     must_break_when("cluster: without the guard", no_guard, CORE_IS_WHOLE, "C4", true);
     must_break_when("cluster: without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
-    next_seed = 600;
+    next_seed = 991;
     must_break_when("cluster: requests wait for no look", NULL, LINK_AWAITS_NO_LOOK, "I1 I2", true);
 }
 
@@ -197,6 +198,7 @@ static void test_sim_notices_when_what_was_given_back_counts_as_held(void **stat
 static void test_sim_notices_when_nothing_reminds_of_a_waiter(void **state)
 {
     (void)state;
+    next_seed = 51;
     must_break_when("a late \"unknown\" is no news", NULL, CORE_DROPS_LATE_UNKNOWN, "liveness", true);
 }
 
@@ -210,7 +212,7 @@ static void test_sim_notices_when_nothing_is_repeated(void **state)
 static void test_sim_notices_when_bytes_of_a_closed_connection_run_late(void **state)
 {
     (void)state;
-    next_seed = 88;
+    next_seed = 466;
     must_break("late bytes of a closed connection", NULL, SERVER_HAS_GHOSTS, "I1 I4");
 }
 
@@ -230,6 +232,7 @@ static void must_break_when_marked(const char *what, const char *old, const char
 static void test_sim_notices_when_the_mark_names_no_promotion(void **state)
 {
     (void)state;
+    next_seed = 741;
     must_break_when_marked("a mark without a replid", "mark == id .. '/' .. epoch or", "mark:match('^%x+') == id or");
 }
 
