@@ -207,13 +207,14 @@ static void check_hears(const struct script_call *call, int name, const char *id
 
 static void check_new_hold(struct known *known, const struct script_call *call, int name, const char *id)
 {
-    bool is_put_back = strcmp(call->name, "renew") == 0 && world_now() < check.forgiven_until_ns;
+    bool is_renewed = strcmp(call->name, "renew") == 0;
+    bool is_put_back = is_renewed && world_now() < check.forgiven_until_ns;
     const struct key *state = look_key(known->keys, DM_KEY_STATE);
     uint64_t hash = look_hash(id, strlen(id)), token = strtoull(look_field(state, "token"), NULL, 10);
     const struct hold *before = find_hold(known, hash, token);
-    bool is_dead = before ? before->is_dead : strcmp(look_field(state, "health"), "1") == 0; /* a copy's may be old */
+    bool is_dead = strcmp(look_field(state, "health"), "1") == 0;
 
-    counters.put_back += strcmp(call->name, "renew") == 0 && look_key(known->condition, DM_KEY_COND);
+    counters.put_back += is_renewed && look_key(known->condition, DM_KEY_COND);
     world_note("x%d goes to %s", name, id);
     if (look_is_over(hash) && !check.is_torn)
         world_break("I4: x%d goes to %s, which was given back", name, id);
@@ -221,9 +222,9 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
         check_token(known, name, id, token, is_dead);
     if (!call->is_back && !check.is_torn)
         check_order(known, name, id);
-    if (strcmp(call->name, "renew") != 0)
+    if (!is_renewed)
         check_hears(call, name, id);
-    known->is_hold_found = false;
+    known->is_hold_found = is_renewed && before && before->is_dead != is_dead; /* an older copy's word: told, or not */
     known->dead_hold = is_dead ? hash : 0;
 }
 
