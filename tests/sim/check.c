@@ -225,7 +225,7 @@ void check_told_death(const struct dm_claim *claim)
 
     while (thread && thread->self.serial != claim->holder)
         thread = thread->next;
-    if (!thread || !(thread->is_entering || thread->levels[name] > 0))
+    if (!thread || !(thread->is_entering || thread->is_seen_inside || thread->levels[name] > 0))
         world_break("I9: p%d exits and tells of a death, and no thread had x%d", process_current()->number, name);
 }
 
@@ -234,8 +234,11 @@ void check_misled(struct thread *thread, const struct dm_tenure *tenure)
     const struct dm_claim *claim = tenure->claim;
     uint64_t could_go_out = thread->self.serial << DM_TENURE_SHIFT | DM_TENURE_OPEN;
 
-    if (!claim || claim->hold.phase != DM_HELD || tenure->word != could_go_out)
-        return; /* others have seen the thread inside, and the thread could not go out */
+    if (!claim || claim->hold.phase != DM_HELD)
+        return;
+    thread->is_seen_inside = tenure->word != could_go_out;
+    if (thread->is_seen_inside)
+        return;
     thread->misled_token = dm_claim_token(claim);
     thread->misled_name = name_of(claim->name->key);
 }

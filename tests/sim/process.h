@@ -66,6 +66,7 @@ struct thread {
     bool has_looked;            /* at the clock meanwhile, so behind the swap */
     uint64_t misled_token;      /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
     int misled_name;            /* the hold's */
+    bool is_seen_inside;        /* by mistake: another thread closed the word before the thread could go out */
     int levels[NAMES_MAX];      /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
     struct job *job;            /* work.c */
 };

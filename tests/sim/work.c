@@ -195,6 +195,7 @@ static void put_back(struct thread *thread)
     thread_pass(chance_delay(CHANCE_THREADS, 20 * DM_NS_PER_MS, DM_NS_PER_S));
     thread->misled_token = 0;
     dm_state_lock();
+    thread->is_seen_inside = false;
     dm_line_put_back(runtime());
     dm_state_unlock();
 }
