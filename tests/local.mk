@@ -199,6 +199,7 @@ tests_server_libhelp_la_SOURCES = \
     tests/server/scripts.c \
     tests/server/scripts.h \
     tests/server/scripts_inbox.c \
+    tests/server/scripts_look.c \
     tests/server/shards.c \
     tests/server/shards.h \
     tests/server/stops.c \
