@@ -893,6 +893,7 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/proxy.h \
     tests/lib/proxy_orders.h \
     tests/lib/proxy_serve.c \
+    tests/lib/range.h \
     tests/lib/sentinels.c \
     tests/lib/sentinels.h \
     tests/lib/server.c \

@@ -207,7 +207,7 @@ void masters_kill_with_older(struct stage *stage)
 
 /* ---- servers that keep all data ---------------------------------------------------------- */
 
-static void stop(struct stage *stage, int i)
+static void halt(struct stage *stage, int i)
 {
     server_stop(stage->masters->servers[i]);
 }
@@ -241,7 +241,7 @@ static void forget_scripts(struct stage *stage, int i)
 
 void masters_stop(struct stage *stage)
 {
-    strike_some(stage, stop);
+    strike_some(stage, halt);
 }
 
 void masters_pause(struct stage *stage)

@@ -93,8 +93,8 @@ static void test_a_hold_goes_on_when_the_clock_is_wrong(void **state)
     for (int i = 0; i < HOSTS; i++) {
         actor_do(hosts[i], "0", "lock apart/hold");
         let_pass(MANY_LEASES);
-        assert_in_range(actor_value(hosts[i], "remaining apart/hold"), 1, LEASE);
-        assert_in_range(side_int(the_server->side, "PTTL %s", key_of("lock", "apart/hold")), 1, LEASE);
+        assert_within(actor_value(hosts[i], "remaining apart/hold"), 1, LEASE);
+        assert_within(side_int(the_server->side, "PTTL %s", key_of("lock", "apart/hold")), 1, LEASE);
         actor_do(hosts[i], "0 0", "lost");
         actor_do(hosts[i], "0", "unlock apart/hold");
         wait_until(!is_locked(&mutex));

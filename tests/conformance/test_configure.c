@@ -221,7 +221,7 @@ static void test_getinfo_tells_the_owner_when_held(void **state)
         assert_int_equal(info.locked, 1);
         assert_int_equal(info.struct_size, sizeof info);
         assert_true((long long)info.token == actor_value(a, "token configure/info"));
-        assert_in_range(info.remaining_ms, 1, 900);
+        assert_within(info.remaining_ms, 1, 900);
         assert_int_equal(info.pid, actor_pid(a));
         assert_true(info.thread > 0);
         assert_int_equal(info.waiters, 0);
@@ -349,11 +349,11 @@ static void test_log_is_told_when_a_hold_is_lost(void **state)
     wait_until(__atomic_load_n(&lines_logged, __ATOMIC_ACQUIRE) > 0);
     assert_result(dmutex_setlog_np(NULL, NULL), 0);
     seen = __atomic_load_n(&lines_logged, __ATOMIC_ACQUIRE);
-    assert_in_range(seen, 1, 999999);
+    assert_within(seen, 1, 999999);
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_forceunlock_np(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), EPERM);
-    assert_in_range(__atomic_load_n(&lines_logged, __ATOMIC_ACQUIRE), seen, seen + 1);
+    assert_within(__atomic_load_n(&lines_logged, __ATOMIC_ACQUIRE), seen, seen + 1);
 }
 
 int main(int argc, char **argv)

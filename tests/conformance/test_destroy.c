@@ -259,7 +259,7 @@ static void end_leases_of_the_dead(void)
     while ((key = strsep(&rest, "\n"))) {
         if (!strstr(key, "{~"))
             continue;
-        assert_in_range(side_int(the_server->side, "PTTL %s", key), 1, 600000);
+        assert_within(side_int(the_server->side, "PTTL %s", key), 1, 600000);
         side_int(the_server->side, "DEL %s", key);
     }
     free(keys);

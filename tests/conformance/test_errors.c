@@ -304,7 +304,7 @@ static void test_mutex_keeps_attributes_when_attr_changes_later(void **state)
     assert_result(dmutex_lock(&mutex), 0);
     assert_result(dmutex_getname_np(&mutex, name, sizeof name), 0);
     assert_string_equal(name, "errors/copied");
-    assert_in_range(side_int(the_server->side, "PTTL %s", key_of("lock", name)), 10001, 60000);
+    assert_within(side_int(the_server->side, "PTTL %s", key_of("lock", name)), 10001, 60000);
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(dmutex_unlock(&mutex), 0);
 }

@@ -144,7 +144,7 @@ static void test_waiter_is_granted_when_signals_storm(void **state)
     forget_alarms();
     wait_until(alarms() >= 300);
     spare_me(SIG_UNBLOCK);
-    assert_in_range(client_commands(), before, before + 3);
+    assert_within(client_commands(), before, before + 3);
     actor_do(holder, "0", "unlock interrupts/granted");
     assert_result(errand_join(&waiter), 0);
     end_storm();

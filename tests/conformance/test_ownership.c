@@ -54,7 +54,7 @@ static void test_recursive_hold_is_renewed_when_locked_three_times(void **state)
     token = token_of(&mutex);
     side_set_control(the_server->side, "renewed", 3 * 300);
     side_await_control(the_server->side, "renewed");
-    assert_in_range(side_int(the_server->side, "PTTL %s", key_of("lock", name)), 1, 300);
+    assert_within(side_int(the_server->side, "PTTL %s", key_of("lock", name)), 1, 300);
     assert_int_equal(side_int(the_server->side, "HGET %s depth", key_of("state", name)), 3); /* "3 <token>" */
     assert_true(token_of(&mutex) == token);
     for (unsigned left = 3; left > 0; left--) {

@@ -137,10 +137,10 @@ static void test_hold_goes_on_when_the_wall_clock_jumps(void **state)
     token = token_of(&mutex);
     for (size_t i = 0; i < sizeof jumps / sizeof jumps[0]; i++) {
         jump(jumps[i]);
-        assert_in_range(remaining_of(&mutex), 1, 300);
+        assert_within(remaining_of(&mutex), 1, 300);
         side_set_control(the_server->side, "hold", 350);
         side_await_control(the_server->side, "hold");
-        assert_in_range(remaining_of(&mutex), 1, 300);
+        assert_within(remaining_of(&mutex), 1, 300);
         assert_int_equal(holdcount_of(&mutex), 1);
         assert_true(is_locked(&mutex));
     }

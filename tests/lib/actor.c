@@ -156,7 +156,7 @@ __attribute__((__format__(__printf__, 2, 0))) static void send_line(struct actor
     char line[ANSWER_ROOM];
     int length = vsnprintf(line, sizeof line - 1, format, arguments);
 
-    assert_in_range(length, 1, sizeof line - 2);
+    assert_within(length, 1, sizeof line - 2);
     line[length++] = '\n';
     assert_int_equal(send(actor->fd, line, (size_t)length, MSG_NOSIGNAL), length);
 }

@@ -22,7 +22,7 @@ static int any_running(const struct cluster *cluster)
 
     while (node < cluster->count && !is_running(cluster, node))
         node++;
-    assert_in_range(node, 0, cluster->count - 1);
+    assert_within(node, 0, cluster->count - 1);
     return node;
 }
 
@@ -37,7 +37,7 @@ static int start_node(struct cluster *cluster)
     int node = cluster->count++, bus_port = server_free_port();
     char bus[16], timeout[16];
 
-    assert_in_range(node, 0, CLUSTER_NODES - 1);
+    assert_within(node, 0, CLUSTER_NODES - 1);
     snprintf(bus, sizeof bus, "%d", bus_port);
     snprintf(timeout, sizeof timeout, "%d", late_stretched_ms(cluster->timeout_ms));
     cluster->nodes[node] = server_start_with(
@@ -516,7 +516,7 @@ static int fail_over(struct cluster *cluster, int slot, const char *command)
     int before = cluster_master_by(cluster, any_running(cluster), slot), replica = replica_of(cluster, before);
     int tries = 0;
 
-    assert_in_range(replica, 0, cluster->count - 1);
+    assert_within(replica, 0, cluster->count - 1);
     await_end_of_votes(cluster, before);
     cluster_await_epoch(cluster);
     do

@@ -31,6 +31,7 @@
  *   late.h    how late the machine is, for leases that the machine must keep
  *   mutexes.h mutexes of every kind, and calls in other threads
  *   proc.h    states of processes and threads
+ *   range.h   numbers between two others
  *   command.h a shell command, the output and the end
  *   keeper.h  ends everything when the test program ends
  *
@@ -62,6 +63,7 @@
 #include "mutexes.h"
 #include "proc.h"
 #include "proxy.h"
+#include "range.h"
 #include "sentinels.h"
 #include "server.h"
 #include "side.h"

@@ -153,7 +153,7 @@ static void test_memory_does_not_grow_when_a_mutex_is_made_again(void **state)
         if (i % 2)
             actor_do(actor, "0", "destroy made_lock");
     }
-    assert_in_range(actor_value(actor, "memory"), 0, before + 200);
+    assert_within(actor_value(actor, "memory"), 0, before + 200);
     actor_end(actor);
 }
 

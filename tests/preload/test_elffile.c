@@ -278,7 +278,7 @@ static void test_a_file_is_read_when_its_numbers_are_wrong(void **state)
 
     (void)state;
     memcpy(&sections, bytes + 40, sizeof sections); /* e_shoff */
-    assert_in_range(sections, 64, size);
+    assert_within(sections, 64, size);
     for (int round = 0; round < rounds(3000); round++) {
         memcpy(changed, bytes, size);
         for (unsigned i = 0; i < 1 + random_below(4); i++) {

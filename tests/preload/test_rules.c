@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "../unit/random.h"
 #include "shared/rules.h"
 #include "shared/text.h"
@@ -25,9 +26,9 @@ static char reason[RULES_REASON_ROOM];
 /* The number of rules in a text, or -1. */
 static int parse(const char *text)
 {
-    assert_in_range(strlen(text), 0, sizeof bytes - 1);
+    assert_within(strlen(text), 0, sizeof bytes - 1);
     strcpy(bytes, text);
-    assert_in_range(rules_count(bytes), 1, RULES);
+    assert_within(rules_count(bytes), 1, RULES);
     return rules_parse(bytes, rules, reason);
 }
 

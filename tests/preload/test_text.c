@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "shared/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -220,7 +221,7 @@ static void test_a_sentence_is_cut_when_it_is_long(void **state)
     (void)state;
     memset(words, 'w', sizeof words);
     words[sizeof words - 1] = '\0';
-    assert_in_range(said(line, sizeof line, words, words), 1000, 1024);
+    assert_within(said(line, sizeof line, words, words), 1000, 1024);
     assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 

@@ -35,7 +35,7 @@ static void plan_next(void)
 }
 
 /* In the thread that stops. */
-static void stop(void)
+static void stand_still(void)
 {
     int mine = __atomic_add_fetch(&stopped, 1, __ATOMIC_ACQ_REL);
 
@@ -80,7 +80,7 @@ struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm
 
     if (is_stop(STOP_ANSWERED)) {
         plan_next();
-        stop();
+        stand_still();
     }
     return answer;
 }
@@ -91,7 +91,7 @@ void __wrap_dm_line_sit_down(struct dm_line *line, struct dm_seat *seat)
 {
     if (is_stop(STOP_SEAT)) {
         plan_next();
-        stop();
+        stand_still();
     }
     __real_dm_line_sit_down(line, seat);
 }
@@ -103,7 +103,7 @@ bool __wrap_dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadli
     bool is_woken = __real_dm_self_sleep(self, deadline);
 
     if (is_stop(STOP_WOKEN))
-        stop();
+        stand_still();
     return is_woken;
 }
 
@@ -111,7 +111,7 @@ bool __wrap_dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadli
 static void stop_all(void)
 {
     dm_state_lock();
-    stop();
+    stand_still();
     if (next_stop != STOP_VISIT) /* else the thread alone goes on to there */
         dm_state_unlock();
 }
@@ -125,7 +125,7 @@ int64_t __wrap_dm_clock_boot_ns(void)
     if ((here == STOP_CLOCK || here == STOP_CLOCK_ALL) && is_stop(here) && dm_mutex_holds_none()) {
         plan_next();
         if (here == STOP_CLOCK)
-            stop();
+            stand_still();
         else
             stop_all();
     }
@@ -140,7 +140,7 @@ struct dm_visit __wrap_dm_visit_begin(void)
         plan_next();
         if (!dm_mutex_holds_none())
             dm_state_unlock();
-        stop();
+        stand_still();
     }
     return __real_dm_visit_begin();
 }
@@ -155,7 +155,7 @@ void __wrap_dm_release_await_pending(struct dm_runtime *runtime, const struct dm
     __real_dm_release_await_pending(runtime, name, deadline);
     if (is_stop(STOP_RELEASED)) {
         plan_next();
-        stop();
+        stand_still();
     }
 }
 

@@ -278,7 +278,7 @@ static void test_a_thousand_groups_are_held_on_all_nodes(void **state)
         actor_do(holder, "0", "lock many%d/x", i);
     assert_int_equal(locks_on(0) + locks_on(1) + locks_on(2), GROUPS);
     for (int i = 0; i < SHARES; i++)
-        assert_in_range(locks_on(i), GROUPS / 4, GROUPS / 2);
+        assert_within(locks_on(i), GROUPS / 4, GROUPS / 2);
     for (int i = 0; i < GROUPS; i++)
         actor_do(waiter, "EBUSY", "trylock many%d/x", i);
     for (int i = 0; i < GROUPS; i++)

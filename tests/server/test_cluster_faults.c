@@ -302,7 +302,7 @@ static void test_the_map_is_asked_for_with_pauses_when_a_node_is_gone(void **sta
     actor_do(waiter, "ETIMEDOUT", "timedlock %s 1000", name);
     maps = count_maps(nodes[0], nodes[1]) - before;
     print_message("# %lld maps in a second\n", (long long)maps);
-    assert_in_range(maps, 1, ASKED_IN_A_SECOND);
+    assert_within(maps, 1, ASKED_IN_A_SECOND);
     cluster_heal(the_cluster);
     on_all_nodes("CONFIG SET cluster-require-full-coverage yes");
 }
@@ -373,7 +373,7 @@ static void try_for_a_second(const char *name)
     actor_do(waiter, "ETIMEDOUT", "timedlock %s 1000", name);
     commands = count_asked() - before;
     print_message("# %lld commands in a second\n", (long long)commands);
-    assert_in_range(commands, 3, ASKED_IN_A_SECOND);
+    assert_within(commands, 3, ASKED_IN_A_SECOND);
 }
 
 /* No node serves the slot of the name: others are locked as usual. */
@@ -498,7 +498,7 @@ static void redirect_for_a_second(const char *redirect)
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock lie/x 1000");
     print_message("# %d times %s in a second\n", impostor_said(), redirect);
-    assert_in_range(impostor_said(), 1, ASKED_IN_A_SECOND);
+    assert_within(impostor_said(), 1, ASKED_IN_A_SECOND);
     actor_do(actor, "ENOLCK", "trylock lie/x");
     actor_end(actor);
 }

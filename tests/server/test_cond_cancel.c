@@ -177,7 +177,7 @@ static void test_a_signal_is_had_by_one_when_a_waiter_is_cancelled_at_the_time(v
         }
         assert_back(other, "0");
     }
-    assert_in_range(cancelled, rounds / 3, rounds);
+    assert_within(cancelled, rounds / 3, rounds);
     actor_end(other);
     actor_end(caller);
 }
@@ -213,7 +213,7 @@ static void test_a_signal_is_had_by_one_when_a_deadline_comes_at_the_time(void *
         }
         assert_back(other, "0");
     }
-    assert_in_range(signalled, 1, rounds - 1);
+    assert_within(signalled, 1, rounds - 1);
     actor_end(other);
 }
 

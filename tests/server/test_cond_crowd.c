@@ -98,10 +98,10 @@ static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
         assert_result(dcond_broadcast(&cond), 0);
         crowd_await_return(&crowd);
         done = all_commands() - done;
-        assert_in_range(client_commands() - sent, sizes[i], sizes[i] + 20);
-        assert_in_range(side_calls(the_server->side, "publish") - told, 2 * sizes[i], 2 * sizes[i] + 4);
+        assert_within(client_commands() - sent, sizes[i], sizes[i] + 20);
+        assert_within(side_calls(the_server->side, "publish") - told, 2 * sizes[i], 2 * sizes[i] + 4);
         per_waiter = per_waiter ? per_waiter : done / sizes[i] + 1;
-        assert_in_range(done, sizes[i], 2 * per_waiter * sizes[i]); /* work on all pairs would be four times */
+        assert_within(done, sizes[i], 2 * per_waiter * sizes[i]); /* work on all pairs would be four times */
     }
 }
 
@@ -117,8 +117,8 @@ static void test_one_grant_is_outstanding_when_a_crowd_is_woken(void **state)
     do {
         granted = side_calls(the_server->side, "publish") - before;
         back = crowd_back(&crowd);
-        assert_in_range(granted, 1, back + 1);
-        assert_in_range(side_int(the_server->side, "HLEN %s", key_of("lock", "crowd/m")), 0, 1);
+        assert_within(granted, 1, back + 1);
+        assert_within(side_int(the_server->side, "HLEN %s", key_of("lock", "crowd/m")), 0, 1);
     } while (back < MANY);
     crowd_await_return(&crowd);
 }

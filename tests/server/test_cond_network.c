@@ -205,7 +205,7 @@ static void test_signal_wakes_when_its_command_or_reply_is_lost(void **state)
         assert_int_equal(proxy_hits(proxy), 1);
         assert_kept();
         proxy_pass(proxy);
-        assert_in_range(in_queue(), 1, is_run(faults[i]) ? 2 : 1);
+        assert_within(in_queue(), 1, is_run(faults[i]) ? 2 : 1);
         assert_int_equal(on_condition() + in_queue(), WAITERS);
         tell("broadcast");
         end_waits(waiters);

@@ -191,7 +191,7 @@ static void test_a_broadcast_wakes_all_when_many_wait(void **state)
     for (int i = 0; i < CROWD; i++)
         assert_result(errand_join(&crowd[i]), 0);
     assert_int_equal(woken, CROWD);
-    assert_in_range(client_commands() - before, 1, 2 * CROWD);
+    assert_within(client_commands() - before, 1, 2 * CROWD);
 }
 
 static int alternate(dmutex_t *guard)
@@ -226,7 +226,7 @@ static void test_no_signal_is_lost_when_two_take_turns(void **state)
     }
     assert_result(dmutex_unlock(&mutex), 0);
     assert_result(errand_join(&partner), 0);
-    assert_in_range(client_commands() - before, CYCLES, 2 * 3 * CYCLES);
+    assert_within(client_commands() - before, CYCLES, 2 * 3 * CYCLES);
 }
 
 /* The connection that hears signals is cut: the connection comes back, and the next signal arrives. */

@@ -48,10 +48,10 @@ static int64_t cost_of_handoff(int processes, int rounds)
 static void test_a_handoff_costs_two_commands_however_many_wait(void **state)
 {
     (void)state;
-    assert_in_range(cost_of_handoff(2, 200), 10, 22);
-    assert_in_range(cost_of_handoff(8, 50), 10, 22);
-    assert_in_range(cost_of_handoff(32, 20), 10, 22);
-    assert_in_range(cost_of_handoff(100, 10), 10, 22);
+    assert_within(cost_of_handoff(2, 200), 10, 22);
+    assert_within(cost_of_handoff(8, 50), 10, 22);
+    assert_within(cost_of_handoff(32, 20), 10, 22);
+    assert_within(cost_of_handoff(100, 10), 10, 22);
 }
 
 /*
@@ -295,7 +295,7 @@ static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
     before = client_commands();
     looks = side_calls(the_server->side, "info");
     let_pass(1500);
-    assert_in_range(side_calls(the_server->side, "info") - looks, 1, 1 + 3); /* the test's own, and the waiters' */
+    assert_within(side_calls(the_server->side, "info") - looks, 1, 1 + 3); /* the test's own, and the waiters' */
     assert_int_equal(client_commands(), before);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(waiter, "0");
@@ -333,7 +333,7 @@ static void test_a_thousand_holds_are_renewed_in_few_calls(void **state)
     let_pass(700); /* the first round has brought the renewals together */
     before = client_commands();
     let_pass(3 * 600);
-    assert_in_range(client_commands() - before, 3, 4 * 16);
+    assert_within(client_commands() - before, 3, 4 * 16);
     for (int i = 0; i < MANY; i++) {
         assert_true(remaining_of(&many[i]) > 0);
         assert_result(dmutex_unlock(&many[i]), 0);

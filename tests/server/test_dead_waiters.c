@@ -207,7 +207,7 @@ static void test_a_waiter_owns_at_the_leases_end_when_the_server_has_many_keys_t
     commands = client_commands() - commands;
     assert_kept();
     actor_expect(waiters[0], "EOWNERDEAD");
-    assert_in_range(commands, 1, 16); /* two each: polls, and the requests that answers cause */
+    assert_within(commands, 1, 16); /* two each: polls, and the requests that answers cause */
     actor_do(waiters[0], "0", "consistent queue/expiry");
     for (int i = 0; i < 4; i++) {
         if (i > 0)

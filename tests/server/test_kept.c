@@ -301,7 +301,7 @@ static void test_a_program_keeps_when_it_has_loaded_the_library_late(void **stat
     command_run("exec %s %s kept/late %d", program, library, PAIRS);
     assert_string_equal(ran.errors, "");
     assert_status(0);
-    assert_in_range(client_commands() - before, 1, PAIRS - 1);
+    assert_within(client_commands() - before, 1, PAIRS - 1);
     assert_false(kept_is_locked("kept/late"));
 }
 

@@ -48,7 +48,7 @@ static void test_threads_need_three_commands_for_a_tenure_when_kept(void **state
     int rounds = repetitions(4000);
 
     (void)state;
-    assert_in_range(cost_of_threads("linger=60000", rounds), 3, 3 * (THREADS * rounds / PER_TENURE + 2));
+    assert_within(cost_of_threads("linger=60000", rounds), 3, 3 * (THREADS * rounds / PER_TENURE + 2));
 }
 
 /* A thread that would wait behind a thread of its own process sits without a command, and leaves without a command. */
@@ -109,7 +109,7 @@ static void test_all_seats_get_through_after_an_unlock(void **state)
         assert_result(dmutex_unlock(&mutex), 0);
         for (int i = 0; i < THREADS; i++)
             assert_result(errand_join(&errands[i]), 0);
-        assert_in_range(client_commands() - before, 1, 2);
+        assert_within(client_commands() - before, 1, 2);
         assert_false(is_locked(&mutex));
     }
 }

@@ -112,8 +112,8 @@ static void test_a_process_hands_on_for_64_holds_while_another_waits(void **stat
     assert_int_equal(actor_counted(file), 2 * THREADS * game.rounds);
     print_message("# asked back %d times, %u holds more\n", bounds, (unsigned)game.most);
     assert_true(bounds > 0);
-    assert_in_range(game.most, 0, DM_TENURE_HOLDS_MORE);
-    assert_in_range(DM_TENURE_HOLDS_MORE, 64, 64);
+    assert_within(game.most, 0, DM_TENURE_HOLDS_MORE);
+    assert_within(DM_TENURE_HOLDS_MORE, 64, 64);
     actor_end(other);
     assert_result(dmutex_destroy(&mutex), 0);
 }

@@ -78,7 +78,7 @@ static void test_a_pair_costs_each_server_two_scripts(void **state)
     wait_until(trio_count("lock", "q/cost") == TRIO);
     actor_do(trio_holder, "0", "unlock q/cost");
     while (!costs_two_scripts())
-        assert_in_range(++rounds, 2, ROUNDS);
+        assert_within(++rounds, 2, ROUNDS);
 }
 
 /* Of all servers. */

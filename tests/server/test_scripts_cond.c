@@ -354,7 +354,7 @@ static void test_a_repeated_wait_is_queued_when_it_was_signalled(void **state)
     answer = cond_wait(&a, 1);
     assert_answer(answer, "queued");
     assert_int_equal(number_of(answer, 1), 1);
-    assert_in_range(number_of(answer, 2), LEASE / 2, LEASE);
+    assert_within(number_of(answer, 2), LEASE / 2, LEASE);
     assert_int_equal(number_of(answer, 3), 0);
     assert_string_equal(dump(), before);
 }
@@ -381,7 +381,7 @@ static void test_a_repeated_wait_is_owned_when_it_was_granted(void **state)
         assert_string_equal(line_of(answer, 1), command("HGET %s token", key("state", "x")));
         assert_int_equal(number_of(answer, 2), dies);
         assert_string_equal(dump(), before);
-        assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE);
+        assert_within(lifetime("lock", "x"), LEASE / 2, LEASE);
     }
     inbox_close(inbox);
 }
@@ -429,7 +429,7 @@ static void test_arrivals_on_a_condition_only_rise_when_the_clock_is_behind(void
 
 static void assert_lives(const char *kind, long long from, long long to)
 {
-    assert_in_range(lifetime(kind, "c"), from, to);
+    assert_within(lifetime(kind, "c"), from, to);
 }
 
 /* I10: a condition lives three leases on from the last word of a waiter. */

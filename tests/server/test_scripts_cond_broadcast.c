@@ -93,7 +93,7 @@ static void test_a_broadcast_moves_ten_thousand(void **state)
 
         answer = broadcast(upto);
         snprintf(upto, sizeof upto, "%s", line_of(answer, 1));
-        assert_in_range(queued() - moved, 1, AT_ONCE);
+        assert_within(queued() - moved, 1, AT_ONCE);
         assert_int_equal(queued() + sleepers(), 10000);
         calls++;
     } while (number_of(answer, 2) == 1);

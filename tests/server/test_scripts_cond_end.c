@@ -39,7 +39,7 @@ static void test_a_cancel_queues_for_the_mutex_when_it_is_held(void **state)
     answer = cond_cancel(&a);
     assert_answer(answer, "queued");
     assert_int_equal(number_of(answer, 1), 2);
-    assert_in_range(number_of(answer, 2), LEASE / 2, LEASE);
+    assert_within(number_of(answer, 2), LEASE / 2, LEASE);
     assert_int_equal(number_of(answer, 5), 0);
     assert_int_equal(sleepers(), 0);
     assert_string_equal(command("ZRANGE %s 0 -1", key("queue", "x")), "c:1:1\na:1:2");
@@ -73,7 +73,7 @@ static void test_a_cancel_owns_when_the_mutex_is_free(void **state)
     assert_answer(answer, "owned");
     assert_string_equal(line_of(answer, 1), token);
     assert_string_equal(dump(), before);
-    assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE);
+    assert_within(lifetime("lock", "x"), LEASE / 2, LEASE);
 }
 
 /* The signal came first: the waiter is told so, in the queue and as the owner, at each request. */
@@ -134,7 +134,7 @@ static void test_a_cancel_serves_those_before_it_when_the_mutex_is_free(void **s
     answer = cond_cancel(&a);
     assert_answer(answer, "queued");
     assert_int_equal(number_of(answer, 1), 1);
-    assert_in_range(number_of(answer, 2), LEASE, 2 * LEASE);
+    assert_within(number_of(answer, 2), LEASE, 2 * LEASE);
     assert_string_equal(owner("x"), "c:1");
     inbox_close(inbox);
 }

@@ -356,7 +356,7 @@ static void check_signals(enum step step, int signals, int sleepers)
     if (step == ALL)
         assert_int_equal(now.signals - signals, sleepers - now.sleepers);
     else if (sleepers > 0 && now.sleepers > 0)
-        assert_in_range(now.signals, signals - (signals > 0 && is_use(step)), signals);
+        assert_within(now.signals, signals - (signals > 0 && is_use(step)), signals);
 }
 
 #define DUMP_ROOM 20000

@@ -77,7 +77,7 @@ static void test_a_signal_moves_a_waiter_to_the_queue_when_the_mutex_is_held(voi
     assert_string_equal(line_of(answer, 1), newest());
     message = inbox_messages(inbox);
     assert_memory_equal(message, "signalled 2 2 ", 14);
-    assert_in_range(atoll(message + 14), LEASE / 2, LEASE);
+    assert_within(atoll(message + 14), LEASE / 2, LEASE);
     assert_int_equal(sleepers(), 0);
     assert_int_equal(command_number("HEXISTS %s a:1:2", key("sleeper", "c")), 0);
     assert_non_null(strstr(entry_of("a:1:2"), MARK));
@@ -103,7 +103,7 @@ static void test_a_signal_grants_the_mutex_when_it_is_free(void **state)
              LEASE / 2);
     assert_string_equal(inbox_messages(inbox), expected);
     assert_string_equal(owner("x"), "a:1");
-    assert_in_range(lifetime("lock", "x"), LEASE / 4, LEASE / 2);
+    assert_within(lifetime("lock", "x"), LEASE / 4, LEASE / 2);
     assert_int_equal(queued(), 0);
     inbox_close(inbox);
 }
@@ -424,8 +424,8 @@ static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in
     acquire(&b, TRY);
     signal_one();
     cond_poll(&a);
-    assert_in_range(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
-    assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
+    assert_within(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
+    assert_within(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
 /* I10: a `state` that had ended during the wait is written anew, and has an end again. */
@@ -449,7 +449,7 @@ static void test_a_state_ends_when_a_signal_has_written_it_anew(void **state)
             age(&a, 2 * LEASE + 1000); /* the signal of a is owed */
             poll_serving("x");
         }
-        assert_in_range(lifetime("state", "x"), 1, 7 * 86400 * 1000LL);
+        assert_within(lifetime("state", "x"), 1, 7 * 86400 * 1000LL);
     }
 }
 

@@ -147,7 +147,7 @@ static void test_handoffs_cost_the_same_when_1500_dead_stand_before(void **state
     command("DEL %s %s %s %s", key("lock", "x"), key("state", "x"), key("queue", "x"), key("waiter", "x"));
     enter_dead(1500);
     with = calls_of_handoffs(50);
-    assert_in_range(with, without, without + 50 * 20);
+    assert_within(with, without, without + 50 * 20);
     assert_int_equal(size_of("queue", "x"), 1500);
     inbox_close(inbox);
 }

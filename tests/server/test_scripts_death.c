@@ -173,7 +173,7 @@ static void test_the_lock_is_put_back_when_its_owner_comes_first(void **state)
             assert_int_equal(number_of(answer, 2), 0);
         }
         assert_string_equal(line_of(info("x"), 0), "a:1");
-        assert_in_range(number_of(info("x"), 2), LEASE / 2, LEASE);
+        assert_within(number_of(info("x"), 2), LEASE / 2, LEASE);
         assert_int_equal(number_of(info("x"), 3), token);
         assert_null(strstr(dump(), "health"));
         release(&a, UNLOCKED);
@@ -269,7 +269,7 @@ static void test_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
         assert_true(messages[0]);
         while (sscanf(messages + at, "ask %d%n", &attempt, &used) == 1) {
             at += used + (messages[at + used] == '\n');
-            assert_in_range(attempt, 1, 40);
+            assert_within(attempt, 1, 40);
             told +=
                 strcmp(line_of(poll_of(&b[attempt - 1]), 1), "notrecoverable") == 0 && b[attempt - 1].request++ == 1;
         }
@@ -408,8 +408,8 @@ static void test_a_lock_is_dropped_when_it_was_granted_to_the_dead(void **state)
             } else {
                 assert_string_equal(drop("x", "clean"), "0");
                 assert_string_equal(drop("x", "delete"), "1");
-                assert_in_range(lifetime("lock", "x"), 1, LEASE);
-                assert_in_range(lifetime("state", "x"), 1, LEASE);
+                assert_within(lifetime("lock", "x"), 1, LEASE);
+                assert_within(lifetime("state", "x"), 1, LEASE);
                 assert_int_equal(size_of("queue", "x"), 0);
             }
             release(&b, UNLOCKED);

@@ -212,7 +212,7 @@ static void test_a_lock_is_not_taken_when_its_state_is_lost(void **state)
     command("DEL %s", key("state", "x"));
     assert_answer(acquire(&b, TRY), "busy");
     assert_answer(acquire(&b, QUEUE), "queued");
-    assert_in_range(lifetime("lock", "x"), 1, 5000);
+    assert_within(lifetime("lock", "x"), 1, 5000);
 }
 
 /* Impossible entries of waiters are dropped at their turn. */

@@ -64,7 +64,7 @@ static void test_a_repeated_acquire_waits_when_its_lease_ended_in_the_copy(void 
 
     (void)state;
     assert_answer(answer, "queued");
-    assert_in_range(number_of(answer, 2), LEASE / 2, LEASE);
+    assert_within(number_of(answer, 2), LEASE / 2, LEASE);
     assert_string_equal(owner("x"), "");
     assert_owns_after_the_grace(&a);
 }

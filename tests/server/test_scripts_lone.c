@@ -101,8 +101,8 @@ static void test_a_second_waiter_stands_behind_the_lone_one(void **state)
     assert_answer(acquire(&c, QUEUE), "queued");
     assert_int_equal(number_of(acquire(&c, QUEUE), 1), 2);
     assert_int_equal(queued(), 2);
-    assert_in_range(lifetime("queue", "x"), 2 * LEASE, 3 * LEASE);
-    assert_in_range(lifetime("waiter", "x"), 2 * LEASE, 3 * LEASE);
+    assert_within(lifetime("queue", "x"), 2 * LEASE, 3 * LEASE);
+    assert_within(lifetime("waiter", "x"), 2 * LEASE, 3 * LEASE);
     release(&a, UNLOCKED);
     assert_string_equal(owner("x"), "b:1");
     release(&b, UNLOCKED);

@@ -24,10 +24,10 @@ static void test_acquire_owns_when_the_lock_is_free(void **state)
     assert_true(number_of(answer, 1) > 0);
     assert_int_equal(number_of(answer, 2), 0);
     assert_string_equal(owner("x"), "a:1");
-    assert_in_range(lease_left(), LEASE / 2, LEASE);
+    assert_within(lease_left(), LEASE / 2, LEASE);
     answer = acquire(&b, TRY);
     assert_answer(answer, "busy");
-    assert_in_range(number_of(answer, 1), LEASE / 2, LEASE);
+    assert_within(number_of(answer, 1), LEASE / 2, LEASE);
     assert_string_equal(owner("x"), "a:1");
 }
 
@@ -59,7 +59,7 @@ static void test_the_owner_has_a_full_lease_when_told_that_it_owns(void **state)
                               : strchr(poll_of(&a), '\n') + 1;
         assert_answer(answers[i], "owned");
         assert_int_equal(number_of(answers[i], 1), token);
-        assert_in_range(lease_left(), LEASE / 2, LEASE);
+        assert_within(lease_left(), LEASE / 2, LEASE);
     }
 }
 
@@ -72,7 +72,7 @@ static void test_renew_gives_a_full_lease_when_owned(void **state)
     acquire(&a, TRY);
     command("PEXPIRE %s 5000", key("lock", "x"));
     assert_int_equal(number_of(renew(&a, 3, "1"), 1), 1);
-    assert_in_range(lease_left(), LEASE / 2, LEASE);
+    assert_within(lease_left(), LEASE / 2, LEASE);
     assert_int_equal(number_of(info("x"), 1), 3);
 }
 
@@ -85,9 +85,9 @@ static void test_renew_changes_the_lease_when_it_names_another(void **state)
     acquire(&a, TRY);
     a.lease_ms = 7000;
     assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
-    assert_in_range(lease_left(), 1000, 7000);
+    assert_within(lease_left(), 1000, 7000);
     command("PERSIST %s", key("lock", "x"));
-    assert_in_range(number_of(acquire(&b, TRY), 1), 1000, 7000);
+    assert_within(number_of(acquire(&b, TRY), 1), 1000, 7000);
 }
 
 /* More than the owner's lease, as after a step of the server's clock, is put right. */
@@ -109,7 +109,7 @@ static void test_the_lease_is_put_right_when_it_is_too_long(void **state)
             acquire(&b, QUEUE);
         else
             poll_of(&c);
-        assert_in_range(lease_left(), LEASE / 2, LEASE);
+        assert_within(lease_left(), LEASE / 2, LEASE);
     }
 }
 
@@ -310,7 +310,7 @@ static void test_info_tells_all_when_asked(void **state)
     answer = info("x");
     assert_string_equal(line_of(answer, 0), "a:1");
     assert_int_equal(number_of(answer, 1), 4);
-    assert_in_range(number_of(answer, 2), LEASE / 2, LEASE);
+    assert_within(number_of(answer, 2), LEASE / 2, LEASE);
     assert_int_equal(number_of(answer, 3), token);
     assert_string_equal(line_of(answer, 4), "1 host program");
     assert_int_equal(number_of(answer, 5), 1);

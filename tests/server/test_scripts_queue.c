@@ -50,7 +50,7 @@ static void test_a_grant_is_for_the_waiters_lease(void **state)
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     release(&a, UNLOCKED);
-    assert_in_range(lifetime("lock", "x"), LEASE / 2, LEASE);
+    assert_within(lifetime("lock", "x"), LEASE / 2, LEASE);
     assert_string_equal(line_of(poll_of(&b), 1), "owned");
     inbox_close(inbox);
 }
@@ -353,8 +353,8 @@ static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
     acquire(&a, TRY);
     acquire(&b, QUEUE);
     for (int way = 0; way < 3; way++) {
-        assert_in_range(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
-        assert_in_range(lifetime("waiter", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+        assert_within(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+        assert_within(lifetime("waiter", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
         command("PEXPIRE %s 1000", key("queue", "x"));
         command("PEXPIRE %s 1000", key("waiter", "x"));
         if (way == 0)
@@ -364,7 +364,7 @@ static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
         else
             acquire(&c, QUEUE);
     }
-    assert_in_range(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
+    assert_within(lifetime("queue", "x"), 3 * LEASE - LEASE / 2, 3 * LEASE);
 }
 
 /* The longest lease among the waiters counts. */
@@ -378,8 +378,8 @@ static void test_a_queue_lives_for_the_longest_lease_when_they_differ(void **sta
     acquire(&b, QUEUE);
     acquire(&c, QUEUE);
     poll_of(&c);
-    assert_in_range(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
-    assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
+    assert_within(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
+    assert_within(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
 /* The same when `state` was lost, and the waiters whom the queue is for were not: by the short way, and by the long. */
@@ -399,8 +399,8 @@ static void test_a_queue_lives_on_when_its_state_is_lost(void **state)
             assert_answer(acquire(&d, QUEUE), "owned");
         }
         assert_int_equal(number_of(acquire(&c, QUEUE), 1), 2);
-        assert_in_range(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
-        assert_in_range(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
+        assert_within(lifetime("queue", "x"), 2 * 3600000, 3 * 3600000);
+        assert_within(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
     }
 }
 
@@ -421,9 +421,9 @@ static void test_a_state_lives_for_a_week(void **state)
             force("x");
         }
         acquire(&a, way ? QUEUE : TRY);
-        assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
+        assert_within(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
         release(&a, UNLOCKED);
-        assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
+        assert_within(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
     }
 }
 
@@ -453,7 +453,7 @@ static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
     acquire(&a, TRY);
     command("PEXPIRE %s %d", key("state", "x"), 3 * 86400 * 1000);
     assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
-    assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
+    assert_within(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
 /* I10: a lock that is used day by day keeps its `state`, so that the tokens go on. */
@@ -469,7 +469,7 @@ static void test_a_state_lives_on_when_used_another_day(void **state)
     command("PEXPIRE %s 5000", key("state", "x"));
     a.attempt = 2;
     assert_true(number_of(acquire(&a, TRY), 1) >= token);
-    assert_in_range(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
+    assert_within(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
 /* I10: after release, cancel and drop a quiet name has a `state` only, an anonymous name nothing. */

@@ -101,10 +101,10 @@ static void test_a_token_is_the_time_since_2020_when_none_is_larger(void **state
     long long before = wall_us() - 1577836800000000, token = number_of(acquire(&a, TRY), 1);
 
     (void)state;
-    assert_in_range(token, before, before + 3600000000LL);
+    assert_within(token, before, before + 3600000000LL);
     acquire(&b, QUEUE);
     release(&a, UNLOCKED);
-    assert_in_range(number_of(info("x"), 3), token + 1, token + 3600000000LL);
+    assert_within(number_of(info("x"), 3), token + 1, token + 3600000000LL);
     release(&b, UNLOCKED);
     set_token("1790000000000000"); /* microseconds since 1970, of version 0.1.0 */
     a.attempt++;
@@ -128,7 +128,7 @@ static void test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock(vo
     command("PEXPIRE %s 100000", key("state", "x"));
     a.attempt++;
     acquire(&a, TRY);
-    assert_in_range(lifetime("state", "x"), 604000000, 604800000);
+    assert_within(lifetime("state", "x"), 604000000, 604800000);
 }
 
 /* A token beyond 2^52 is refused before anything is written. */

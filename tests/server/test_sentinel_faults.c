@@ -260,7 +260,7 @@ static void test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches(voi
     actor_do(actor, "0", "unlock f/flood");
     asked = commands_of(the_sentinels->sentinel[0]) - before;
     print_message("# %d messages, %lld commands\n", MESSAGES, (long long)asked);
-    assert_in_range(asked, 0, MESSAGES / 4);
+    assert_within(asked, 0, MESSAGES / 4);
     actor_end(actor);
     server_end(stranger);
 }

@@ -17,7 +17,7 @@ static int start(void **state)
 }
 
 /* Not before a thread's hold was given back at the thread's end. */
-static int stop(void **state)
+static int end(void **state)
 {
     (void)state;
     wait_until(dmutex_test_server_stop(server) == 0);
@@ -93,9 +93,9 @@ static void test_abandon_is_refused_when_the_caller_does_not_hold(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_next_owner_is_told_when_a_hold_is_abandoned, start, stop),
-        cmocka_unit_test_setup_teardown(test_all_of_a_hold_dies_when_it_is_abandoned, start, stop),
-        cmocka_unit_test_setup_teardown(test_abandon_is_refused_when_the_caller_does_not_hold, start, stop),
+        cmocka_unit_test_setup_teardown(test_the_next_owner_is_told_when_a_hold_is_abandoned, start, end),
+        cmocka_unit_test_setup_teardown(test_all_of_a_hold_dies_when_it_is_abandoned, start, end),
+        cmocka_unit_test_setup_teardown(test_abandon_is_refused_when_the_caller_does_not_hold, start, end),
     };
 
     test_begin(argc, argv);

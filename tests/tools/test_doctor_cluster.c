@@ -16,7 +16,7 @@ static int begin_group(void **state)
 {
     cluster_group_setup_swift(state);
     sscanf(side_text(the_cluster->nodes[0]->side, "CONFIG GET cluster-node-timeout"), "%*s %d", &timeout_ms);
-    assert_in_range(timeout_ms, 1, 1000000);
+    assert_within(timeout_ms, 1, 1000000);
     return tool_setup(state);
 }
 
@@ -269,7 +269,7 @@ static void test_doctor_names_each_right_that_a_node_does_not_give(void **state)
     int count = list_rights(rights), last = cluster_master(the_cluster, CLUSTER_SLOTS - 1);
 
     (void)state;
-    assert_in_range(count, 25, 63);
+    assert_within(count, 25, 63);
     examine_as("", last, "");
     assert_status(0);
     assert_line("ok    rights       ", masters[0], ": all that locks need\n");

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "base/units.h"
 #include "core/hold.h"
 

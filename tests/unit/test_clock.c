@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "base/clock.h"
 #include "random.h"
 
@@ -117,7 +118,7 @@ static void test_deadline_in_ms_is_not_early(void **state)
         int64_t at = deadline.at.tv_sec * DM_NS_PER_S + deadline.at.tv_nsec;
 
         assert_int_equal(deadline.clock, CLOCK_MONOTONIC);
-        assert_in_range(deadline.at.tv_nsec, 0, DM_NS_PER_S - 1);
+        assert_within(deadline.at.tv_nsec, 0, DM_NS_PER_S - 1);
         assert_true(at >= before + spans[i] * DM_NS_PER_MS);
         assert_true(at <= read_ns(CLOCK_MONOTONIC) + spans[i] * DM_NS_PER_MS);
     }
@@ -157,7 +158,7 @@ static void test_deadline_sooner_ends_when_the_deadline_is_endless(void **state)
 
     (void)state;
     assert_false(got.is_endless);
-    assert_in_range(got.at.tv_nsec, 0, DM_NS_PER_S - 1);
+    assert_within(got.at.tv_nsec, 0, DM_NS_PER_S - 1);
     assert_true(dm_deadline_left_ns(&got) > TEN_YEARS_NS - DM_NS_PER_S);
 }
 

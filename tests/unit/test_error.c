@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "base/error.h"
 
 static const struct {
@@ -68,7 +69,7 @@ static void test_error_leaves_its_sentence_when_noted(void **state)
         assert_non_null(strchr(sentence, ' '));
         assert_null(strpbrk(sentence, "\n\r\t"));
         assert_int_not_equal(sentence[strlen(sentence) - 1], '.');
-        assert_in_range(strlen(sentence), 10, DM_SENTENCE_ROOM / 2);
+        assert_within(strlen(sentence), 10, DM_SENTENCE_ROOM / 2);
     }
 }
 

@@ -77,8 +77,8 @@ static void test_hold_renews_by_its_number_before_a_third_of_the_lease(void **st
         first = due_ns < first ? due_ns : first;
         last = due_ns > last ? due_ns : last;
     }
-    assert_in_range(first, at(700), at(701));
-    assert_in_range(last, at(799), at(800));
+    assert_within(first, at(700), at(701));
+    assert_within(last, at(799), at(800));
 }
 
 /* A renewal that was not executed may go out again at once. */
@@ -394,7 +394,7 @@ static void test_hold_asks_for_a_short_lease_when_max_hold_is_shorter(void **sta
 {
     (void)state;
     begin(10000, 400);
-    assert_in_range(hold.lease_ms, 500, 501);
+    assert_within(hold.lease_ms, 500, 501);
     say(DM_SAYS_OWNED, send_at(0), 0);
     event_at(DM_EV_ENTERED, 0);
     assert_certain_until(400);

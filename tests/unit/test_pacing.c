@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "base/log.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
@@ -231,7 +232,7 @@ static void test_renewals_are_sent_in_full_batches_when_they_are_even(void **sta
 
         run(counts[i], LEASE_NS / WINDOWS);
         printf("# %d holds: %.1f calls for a lease\n", counts[i], (double)calls / LEASES);
-        assert_in_range(calls, least - counts[i] / DM_BATCH, least + least / 6);
+        assert_within(calls, least - counts[i] / DM_BATCH, least + least / 6);
     }
 }
 

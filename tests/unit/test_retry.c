@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "base/clock.h"
 #include "link/retry.h"
 
@@ -41,16 +42,16 @@ static void test_retry_waits_longer_when_there_are_more_failures(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_in_range(longest_ms(rows[i].failures, 0), rows[i].limit_ms / 2, rows[i].limit_ms);
+        assert_within(longest_ms(rows[i].failures, 0), rows[i].limit_ms / 2, rows[i].limit_ms);
 }
 
 /* A lower limit holds for every pause, and the server is not asked more often than each 10 ms. */
 static void test_retry_heeds_a_lower_limit_when_one_is_set(void **state)
 {
     (void)state;
-    assert_in_range(longest_ms(9999, 50), 25, 50);
-    assert_in_range(longest_ms(9999, 5), 5, 10);
-    assert_in_range(longest_ms(1, 500), 5, 10);
+    assert_within(longest_ms(9999, 50), 25, 50);
+    assert_within(longest_ms(9999, 5), 5, 10);
+    assert_within(longest_ms(1, 500), 5, 10);
 }
 
 /* A limit that is set while the connection is closed does not wait for the try of before. */
@@ -61,9 +62,9 @@ static void test_retry_plans_anew_when_the_limit_changes(void **state)
     dm_retry_note_failure(&retry, 0);
     retry.part = 999;
     dm_retry_limit(&retry, 50);
-    assert_in_range(retry.due_ns, 49 * MS, 50 * MS);
+    assert_within(retry.due_ns, 49 * MS, 50 * MS);
     dm_retry_limit(&retry, 0);
-    assert_in_range(retry.due_ns, 1990 * MS, 2000 * MS);
+    assert_within(retry.due_ns, 1990 * MS, 2000 * MS);
 }
 
 /* A connection counts as back once ready for a second; one that answered commands is tried quickly again. */
