@@ -42,6 +42,7 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/error.def \
     libdmutex/base/error.h \
     libdmutex/base/ident.c \
+    libdmutex/base/fileid.h \
     libdmutex/base/ident.h \
     libdmutex/base/image.c \
     libdmutex/base/image.h \

@@ -98,6 +98,7 @@ preload_libdmutex_observer_la_LDFLAGS = \
 
 # Shared by the module and dmutex-run, and one file of the library's ground floor.
 preload_common = \
+    libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
     preload/shared/elffile.c \

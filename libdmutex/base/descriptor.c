@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -40,16 +40,50 @@ int dm_descriptor_move_up(int fd)
     return higher;
 }
 
+/*
+ * The tag is the signal that O_ASYNC would send: it belongs to the open file, and is never sent, since O_ASYNC is off.
+ * A file of the program has 0, unless the program says F_SETSIG itself, and then hardly with these signals.
+ */
+static int signal_of(enum dm_tag tag)
+{
+    return SIGRTMAX - 3 - (int)tag;
+}
+
+bool dm_descriptor_tag(int fd, enum dm_tag tag)
+{
+    return fcntl(fd, F_SETSIG, signal_of(tag)) == 0;
+}
+
+bool dm_descriptor_is(int fd, enum dm_tag tag)
+{
+    return fd >= 0 && fcntl(fd, F_GETSIG) == signal_of(tag);
+}
+
 /* EFD_NONBLOCK, because a bell may be rung with the lock STATE or CONN held: neither ring nor answer may wait. */
 int dm_bell_open(void)
 {
-    return dm_descriptor_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    int fd = dm_descriptor_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+
+    if (fd >= 0 && !dm_descriptor_tag(fd, DM_TAG_BELL)) {
+        int error = errno;
+
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+void dm_bell_close(int bell)
+{
+    if (dm_descriptor_is(bell, DM_TAG_BELL))
+        close(bell);
 }
 
 /*
  * Several threads may find the bell gone at once: the first puts the new bell there, the other threads close theirs.
  * The old number is not closed, because the number may belong to the program by now. Without free descriptors the bell
- * is -1, which poll() passes over; the next ring gets EBADF and tries again.
+ * is -1, which poll() passes over; the next ring tries again.
  */
 static void replace(int *bell, int old)
 {
@@ -60,7 +94,7 @@ static void replace(int *bell, int old)
 }
 
 /*
- * Errors other than EBADF mean that the bell rings already, or that the bell has woken another sleeper. Relaxed loads
+ * An error of a bell means that the bell rings already, or that the bell has woken another sleeper. Relaxed loads
  * are enough: the lock of the caller guards what the ring announces, the number itself guards nothing.
  */
 void dm_bell_ring(int *bell)
@@ -70,8 +104,10 @@ void dm_bell_ring(int *bell)
 
     if (fd == DM_BELL_GONE)
         return;
-    if (write(fd, &one, sizeof one) < 0 && errno == EBADF)
+    if (!dm_descriptor_is(fd, DM_TAG_BELL))
         replace(bell, fd);
+    else if (write(fd, &one, sizeof one) < 0)
+        return; /* rings already */
 }
 
 void dm_bell_answer(int *bell)
@@ -79,6 +115,8 @@ void dm_bell_answer(int *bell)
     int fd = __atomic_load_n(bell, __ATOMIC_RELAXED);
     uint64_t rings;
 
-    if (read(fd, &rings, sizeof rings) < 0 && errno == EBADF)
+    if (!dm_descriptor_is(fd, DM_TAG_BELL))
         replace(bell, fd);
+    else if (read(fd, &rings, sizeof rings) < 0)
+        return; /* has woken another */
 }

@@ -4,19 +4,33 @@
  *
  * Programs close descriptors that others opened: closefrom(3), or a loop of close().  If the program gets a closed
  * number next, the library and the program would both use the number.  So the library takes high numbers, which the
- * program gets last.  A descriptor that the program has closed gives EBADF, and is opened anew.
+ * program gets last, and asks whether a number is still its own before it uses or closes one: bells each time, sockets
+ * and files as base/fileid.h tells.  A descriptor that the program has closed is opened anew.
  */
 #ifndef DM_BASE_DESCRIPTOR_H
 #define DM_BASE_DESCRIPTOR_H
 
+#include <stdbool.h>
+
 /* Moves a descriptor to a high number, if a high number is free.  -1 stays -1, with errno. */
 int dm_descriptor_move_up(int fd);
+
+/*
+ * A sign on an open file, by which its number is known to be the library's, for one system call.  Bells and the log
+ * need it: all eventfds share one inode, and a log is opened by another name again.
+ */
+enum dm_tag { DM_TAG_BELL, DM_TAG_LOG };
+bool dm_descriptor_tag(int fd, enum dm_tag tag); /* false with errno */
+bool dm_descriptor_is(int fd, enum dm_tag tag);
 
 /* An eventfd that wakes the threads in poll().  -1 with errno. */
 int dm_bell_open(void);
 
 /* A bell whose owner has closed it for good, in place of the number: nobody sleeps on it, and a ring is nothing. */
 #define DM_BELL_GONE (-2)
+
+/* Closes the bell, unless the number is the program's by now.  -1 and DM_BELL_GONE are nothing. */
+void dm_bell_close(int bell);
 
 /*
  * Both functions open another bell in the place of a closed bell.  A thread that sleeps in poll() with the closed bell

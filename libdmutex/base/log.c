@@ -30,14 +30,15 @@ struct line {
 
 /*
  * lock guards the callback, its user and the lines that wait. Rank LOG: nothing nests in it; not held while the
- * callback runs. env_level and env_fd are written once, before any thread reads them, by pthread_once().
+ * callback runs. env_level and env_path are written once, before any thread reads them, by pthread_once().
  */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
 static void *callback_user;
 static struct line *waiting, **waiting_end = &waiting; /* for the callback, once no lock is held */
 static int env_level;                                  /* 0: nothing goes to env_fd */
-static int env_fd = STDERR_FILENO;
+static int env_fd = STDERR_FILENO;                     /* atomic: a closed descriptor is opened anew */
+static char *env_path;         /* of the file at env_fd; NULL: standard error, which is the program's to redirect */
 static unsigned lines_dropped; /* atomic */
 
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
@@ -147,6 +148,31 @@ static int open_log(const char *path, const char **ret_why)
     return -1;
 }
 
+static int open_tagged(const char *path, const char **ret_why)
+{
+    int fd = dm_descriptor_move_up(open_log(path, ret_why));
+
+    if (fd >= 0)
+        dm_descriptor_tag(fd, DM_TAG_LOG);
+    return fd;
+}
+
+/* The program may have closed the file, and use the number for a file of its own. */
+static int log_file(void)
+{
+    int old = __atomic_load_n(&env_fd, __ATOMIC_RELAXED), other;
+    const char *why;
+
+    if (!env_path || dm_descriptor_is(old, DM_TAG_LOG))
+        return old;
+    other = open_tagged(env_path, &why);
+    if (__atomic_compare_exchange_n(&env_fd, &old, other, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return other;
+    if (other >= 0)
+        close(other);
+    return old;
+}
+
 /* DMUTEX_LOG=warn|info|debug[:path] */
 static void read_environment(void)
 {
@@ -162,8 +188,9 @@ static void read_environment(void)
         say("DMUTEX_LOG: \"%.*s\" is none of warn, info and debug: warn is taken", (int)(colon - value), value);
     }
     if (*colon) {
-        int fd = dm_descriptor_move_up(open_log(colon + 1, &why));
+        int fd = open_tagged(colon + 1, &why);
 
+        env_path = fd >= 0 ? strdup(colon + 1) : NULL;
         if (fd >= 0)
             env_fd = fd;
         else
@@ -269,7 +296,7 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
         else if (log)
             keep_line(level, message);
         if (to_env)
-            write_line(env_fd, line, strlen(line));
+            write_line(log_file(), line, strlen(line));
     }
     errno = kept;
 }

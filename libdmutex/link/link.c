@@ -206,7 +206,7 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
 void dm_link_free_unused(struct dm_link *link)
 {
     if (link)
-        close(link->leader_bell);
+        dm_bell_close(link->leader_bell);
     free(link);
 }
 
@@ -215,7 +215,7 @@ void dm_link_free_bell(struct dm_link *link)
     dm_assert_held(DM_RANK_CONN);
     if (!link->session.is_ended || link->calls || link->leader_bell == DM_BELL_GONE)
         return;
-    close(link->leader_bell);
+    dm_bell_close(link->leader_bell);
     link->leader_bell = DM_BELL_GONE;
 }
 
@@ -558,8 +558,7 @@ void dm_link_fork_child(struct dm_link *link)
 {
     forget_other_threads(link);
     dm_session_forget(&link->session);
-    if (link->leader_bell >= 0)
-        close(link->leader_bell);
+    dm_bell_close(link->leader_bell);
     link->leader_bell = DM_BELL_GONE;
     dm_mutex_reset(&link->lock);
 }

@@ -11,7 +11,7 @@ void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *opti
     if (greeter->prepare)
         greeter->prepare(greeter->user);
     if (options->open)
-        prepared->stream.fd = options->open(options->open_user, true, prepared->reason);
+        prepared->stream = dm_stream_of(options->open(options->open_user, true, prepared->reason));
     else
         prepared->addresses = dm_addresses_find(&options->address, true, prepared->reason);
 }

@@ -9,6 +9,9 @@
 
 #define PIECES_AT_ONCE 4
 
+/* So long a number that was the library's is taken for the library's. */
+#define OWN_NS DM_NS_PER_MS
+
 /* Opens nothing: a process that never locks has no socket. */
 void dm_session_init(struct dm_session *session, const struct dm_link_options *options,
                      const struct dm_greeter *greeter)
@@ -23,6 +26,24 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
+
+/*
+ * A program that closes descriptors which it did not open gets the number back for a file of its own, once the numbers
+ * below are in use: bytes sent there would be in that file.  Asked before sending and reading, but not each time: a
+ * thousand calls of fstat() in a second cost nothing, and a program needs longer to fill the numbers.
+ */
+static bool is_socket_ours(struct dm_session *session)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    if (now_ns - session->owned_ns < OWN_NS)
+        return true;
+    session->owned_ns = now_ns;
+    if (dm_stream_is_ours(&session->pipe.stream))
+        return true;
+    dm_session_fail(session, "lost its descriptor: the program has closed it");
+    return false;
+}
 
 static bool is_vouched(const struct dm_session *session)
 {
@@ -49,7 +70,8 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
 void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
 {
     bool is_due = session->greeter.look && !session->pipe.is_stopped &&
-                  dm_look_is_due(&session->look, pause_ns, dm_clock_boot_ns()) && is_vouched(session);
+                  dm_look_is_due(&session->look, pause_ns, dm_clock_boot_ns()) && is_vouched(session) &&
+                  is_socket_ours(session);
     struct dm_slot *slot = is_due ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
 
@@ -173,6 +195,8 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
 {
     struct dm_slot *slot = NULL;
 
+    if (dm_session_is_ready(session) && !is_socket_ours(session))
+        return NULL;
     dm_session_look_if_due(session, DM_LOOK_NS / 2);
     if (!dm_session_is_ready(session) || !(command->is_for_any || is_vouched(session)))
         return NULL;
@@ -197,7 +221,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
 
 void dm_session_say(struct dm_session *session, const struct dm_command *command)
 {
-    if (dm_session_is_ready(session))
+    if (dm_session_is_ready(session) && is_socket_ours(session))
         write_bytes(session, command->bytes, command->length);
 }
 
@@ -391,6 +415,8 @@ void dm_session_work(struct dm_session *session)
     if (session->is_ended)
         return;
     dm_session_open_if_due(session);
+    if (session->pipe.stream.fd >= 0 && !is_socket_ours(session))
+        return;
     if (session->state == DM_SESSION_CONNECTING)
         dm_session_check_connect(session);
     if (session->state == DM_SESSION_GREETING || session->state == DM_SESSION_READY)

@@ -50,6 +50,7 @@ struct dm_session {
      * the state: dm_session_forget() is final in the child all the same.
      */
     bool is_ended;
+    int64_t owned_ns; /* the socket's number was last seen to be the library's; see is_socket_ours() */
     bool is_wanted, was_wanted;
     bool has_reached;            /* a server at one of `addresses`: another address that refuses tells less */
     bool had_reached;            /* the same of the round of addresses before, as long as this round goes on */

@@ -18,6 +18,7 @@ static void begin_connecting(struct dm_session *session)
     session->greeter.begin(session->greeter.user);
     session->state = DM_SESSION_CONNECTING;
     session->has_answered = false;
+    session->owned_ns = 0;
     session->deadline_ns = dm_clock_boot_ns() + session->options.connect_timeout_ms * DM_NS_PER_MS;
     session->is_state_news = session->is_change_news = true;
 }
@@ -45,7 +46,7 @@ static void open_by_hook(struct dm_session *session)
 
     session->has_reached = session->had_reached = false;
     if (!session->greeter.prepare)
-        session->pipe.stream.fd = session->options.open(session->options.open_user, false, reason);
+        session->pipe.stream = dm_stream_of(session->options.open(session->options.open_user, false, reason));
     if (session->pipe.stream.fd >= 0)
         begin_connecting(session);
     else

@@ -123,16 +123,27 @@ static int connect_to(const struct sockaddr *address, socklen_t length, unsigned
     return fd;
 }
 
+struct dm_stream dm_stream_of(int fd)
+{
+    return (struct dm_stream){ .fd = fd, .file = dm_fileid_of(fd) };
+}
+
+bool dm_stream_is_ours(const struct dm_stream *stream)
+{
+    return dm_fileid_has(&stream->file, stream->fd);
+}
+
 /* Moves on to the next address before trying this one, so that each address is tried once, whatever comes of it. */
 bool dm_stream_connect(struct dm_stream *stream, struct dm_addresses *addresses, unsigned user_timeout_ms)
 {
     const struct addrinfo *next = addresses->next;
 
     if (!addresses->found) {
-        stream->fd = connect_to((const struct sockaddr *)&addresses->path, sizeof addresses->path, user_timeout_ms);
+        *stream = dm_stream_of(
+            connect_to((const struct sockaddr *)&addresses->path, sizeof addresses->path, user_timeout_ms));
     } else {
         addresses->next = next->ai_next;
-        stream->fd = connect_to(next->ai_addr, next->ai_addrlen, user_timeout_ms);
+        *stream = dm_stream_of(connect_to(next->ai_addr, next->ai_addrlen, user_timeout_ms));
     }
     return stream->fd >= 0;
 }
@@ -231,7 +242,7 @@ bool dm_stream_is_for_thread(const struct dm_stream *stream)
 /* close() alone does not wake a thread that sleeps in poll() on the socket. */
 void dm_stream_end(const struct dm_stream *stream)
 {
-    if (stream->fd >= 0)
+    if (dm_stream_is_ours(stream))
         shutdown(stream->fd, SHUT_RDWR);
 }
 
@@ -248,8 +259,7 @@ void dm_stream_close(struct dm_stream *stream)
  */
 void dm_stream_forget(struct dm_stream *stream)
 {
-    if (stream->fd >= 0)
-        close(stream->fd);
+    dm_fileid_close(&stream->file, stream->fd);
     stream->fd = -1;
     stream->tls = NULL;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/fileid.h"
 #include "base/text.h"
 #include "link/tls.h"
 
@@ -35,9 +36,16 @@ bool dm_addresses_has_more(const struct dm_addresses *addresses);
 
 /* The caller's lock guards a stream. */
 struct dm_stream {
-    int fd;             /* -1: closed */
-    struct dm_tls *tls; /* NULL: plain */
+    int fd;                /* -1: closed */
+    struct dm_fileid file; /* of the socket; the program may have closed the number, and use it for another file */
+    struct dm_tls *tls;    /* NULL: plain */
 };
+
+/* The stream of a socket that somebody else has opened; -1 is allowed. */
+struct dm_stream dm_stream_of(int fd);
+
+/* False if the number is the program's by now, or open no more: then no other function may be called but close. */
+bool dm_stream_is_ours(const struct dm_stream *stream);
 
 /*
  * Begins to connect to the next address in turn; ask dm_stream_error() when the socket is writable.

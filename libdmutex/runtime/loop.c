@@ -232,7 +232,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     loop->due_ns = DM_NEVER;
     loop->bell = dm_bell_open();
     if (loop->bell < 0 || !can_have_context() || !dm_watch_init(&loop->watch)) {
-        close(loop->bell);
+        dm_bell_close(loop->bell);
         free(loop);
         return NULL;
     }
@@ -248,7 +248,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     g_source_destroy(loop->source);
     g_source_unref(loop->source);
     g_main_context_unref(loop->context);
-    close(loop->bell);
+    dm_bell_close(loop->bell);
     dm_watch_free(&loop->watch);
     free(loop);
     return NULL;
@@ -293,7 +293,7 @@ void dm_loop_fork_child(void)
 {
     dm_mutex_reset(&gate);
     if (the_loop) {
-        close(the_loop->bell);
+        dm_bell_close(the_loop->bell);
         the_loop->bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
     }
     the_loop = own_loop = NULL;

@@ -288,13 +288,14 @@ int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const c
     if (error)
         close(ends[0]);
     else
-        *ret_reaper = (struct dm_reaper){ .pid = pid, .fd = ends[0] };
+        *ret_reaper = (struct dm_reaper){ .pid = pid, .fd = ends[0], .file = dm_fileid_of(ends[0]) };
     return error;
 }
 
 static bool tell(const struct dm_reaper *reaper, enum dm_reaper_order order)
 {
-    return send(reaper->fd, &order, sizeof order, MSG_NOSIGNAL) == (ssize_t)sizeof order;
+    return dm_fileid_has(&reaper->file, reaper->fd) &&
+           send(reaper->fd, &order, sizeof order, MSG_NOSIGNAL) == (ssize_t)sizeof order;
 }
 
 /* False at the end of the conversation. */
@@ -323,7 +324,7 @@ void dm_reaper_end(struct dm_reaper *reaper)
         while (hear(reaper, &result))
             continue;
     }
-    close(reaper->fd);
+    dm_fileid_close(&reaper->file, reaper->fd);
     while (waitpid(reaper->pid, NULL, __WALL) < 0 && errno == EINTR)
         continue;
 }

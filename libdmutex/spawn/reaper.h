@@ -17,9 +17,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/fileid.h"
+
 struct dm_reaper {
     pid_t pid;
-    int fd; /* our end of the conversation */
+    int fd;                /* our end of the conversation */
+    struct dm_fileid file; /* of fd: the program may have closed the number, and use it for another file */
 };
 
 /* Orders to the reaper. */

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/fileid.h"
 #include "keeper_place.h"
 #include "module/base/settings.h"
 #include "shared/keeper_talk.h"
@@ -58,23 +59,31 @@ static bool send_question(int connection, const struct question *question)
 
 /* ---- an answer --------------------------------------------------------------------------- */
 
-static void close_connection(void *at)
+/* Another thread of the program may have closed all descriptors during the wait, and use the number by now. */
+struct connection {
+    int fd;
+    struct dm_fileid file;
+};
+
+static void close_connection(void *user)
 {
-    close(*(int *)at);
+    const struct connection *connection = user;
+
+    dm_fileid_close(&connection->file, connection->fd);
 }
 
 /*
  * A signal's handler ends the wait as the kernel ends flock(): recv() goes on without help if the handler was installed
  * with SA_RESTART.
  */
-static ssize_t wait_for_answer(int connection, char *answer, int cancel_state)
+static ssize_t wait_for_answer(struct connection *connection, char *answer, int cancel_state)
 {
     int state;
     ssize_t got;
 
-    pthread_cleanup_push(close_connection, &connection);
+    pthread_cleanup_push(close_connection, connection);
     pthread_setcancelstate(cancel_state, &state);
-    got = recv(connection, answer, KEEPER_ANSWER_ROOM - 1, 0);
+    got = recv(connection->fd, answer, KEEPER_ANSWER_ROOM - 1, 0);
     pthread_setcancelstate(state, NULL);
     pthread_cleanup_pop(false);
     return got;
@@ -117,14 +126,14 @@ static int read_answer(const char *answer)
 /* ---- both -------------------------------------------------------------------------------- */
 
 /* Returns the result of read_answer(), EINTR, or GONE. */
-static int ask_at(int connection, const struct question *question, bool is_wait, int cancel_state)
+static int ask_at(struct connection *connection, const struct question *question, bool is_wait, int cancel_state)
 {
     char answer[KEEPER_ANSWER_ROOM + 3];
     ssize_t got;
 
-    if (!send_question(connection, question))
+    if (!send_question(connection->fd, question))
         return GONE;
-    got = is_wait ? wait_for_answer(connection, answer, cancel_state) : take_answer(connection, answer);
+    got = is_wait ? wait_for_answer(connection, answer, cancel_state) : take_answer(connection->fd, answer);
     if (got < 0 && errno == EINTR)
         return EINTR;
     if (got <= 0)
@@ -152,14 +161,15 @@ static int ask(const struct rule *rule, const struct question *question, bool is
     if (!keeper_find_place(&place))
         return do_without(rule);
     for (int i = 0; i < TRIES && result == GONE; i++) {
-        int connection = keeper_connect(&place, &fault);
+        struct connection connection = { .fd = keeper_connect(&place, &fault) };
 
-        if (connection < 0)
-            connection = keeper_start(&place);
-        if (connection < 0)
+        if (connection.fd < 0)
+            connection.fd = keeper_start(&place);
+        if (connection.fd < 0)
             return do_without(rule);
-        result = ask_at(connection, question, is_wait, cancel_state);
-        close(connection);
+        connection.file = dm_fileid_of(connection.fd);
+        result = ask_at(&connection, question, is_wait, cancel_state);
+        close_connection(&connection);
     }
     if (result != GONE)
         return result;
