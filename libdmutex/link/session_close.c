@@ -147,13 +147,18 @@ void dm_session_fail_address(struct dm_session *session, int error)
         dm_session_fail(session, "cannot be opened (%s)", strerror(error));
 }
 
-/* A server that wants TLS closes the connection without a word, or with an alert of TLS. */
+/*
+ * A server that wants TLS closes the connection without a word, or with an alert of TLS; some proxies close it at a
+ * command that they do not know.
+ */
 const char *dm_session_hint(const struct dm_session *session)
 {
     bool may_want_tls = session->state == DM_SESSION_GREETING && !session->has_answered &&
                         !session->options.tls.is_on && !session->options.open;
 
-    return may_want_tls ? "; if the server wants TLS, write rediss:// or tls=yes" : "";
+    return may_want_tls
+               ? "; if the server wants TLS, write rediss:// or tls=yes; if a proxy is between, name the server"
+               : "";
 }
 
 /* The stream's own sentence tells more than an errno value. */

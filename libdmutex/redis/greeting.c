@@ -357,11 +357,28 @@ static void warn_once(struct dm_greeting *greeting, enum dm_greeting_step step, 
     greeting->warned |= 1u << step;
 }
 
+/* Before 7.0 INFO took one section at most; the probe would fail, too, with words about the text of a script. */
+static bool is_too_old(const redisReply *reply)
+{
+    char version[16] = "";
+
+    if (reply->type == REDIS_REPLY_ERROR)
+        return strncmp(reply->str, "ERR syntax error", 16) == 0;
+    if (reply->type == REDIS_REPLY_STRING)
+        find_line(reply->str, "\nredis_version:", version, sizeof version);
+    return version[0] && atoi(version) < 7;
+}
+
 /* A server that throws keys away under memory pressure throws locks away. */
 static bool take_info(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     char policy[40];
 
+    if (is_too_old(reply)) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server is older than Redis 7.0: install Redis 7.0 or later, or Valkey");
+        return false;
+    }
     if (reply->type != REDIS_REPLY_STRING) {
         if (greeting->role == DM_GREETS_FOR_COMMANDS)
             warn_once(greeting, DM_STEP_INFO,

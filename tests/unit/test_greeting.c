@@ -363,6 +363,24 @@ static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
     }
 }
 
+/* The version is told before the scripts, which an old server cannot compile.  Redis 6 takes one section of INFO. */
+static void test_greeting_refuses_the_server_when_it_is_too_old(void **state)
+{
+    static const char *const answers[] = { "-ERR syntax error\r\n", "$31\r\n# Server\r\nredis_version:6.2.5\r\n\r\n" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        begin("redis://h", NULL);
+        free(dm_greeting_round(&greeting).bytes);
+        assert_true(take(MASTER) && take(":11\r\n"));
+        assert_false(take(answers[i]));
+        assert_string_equal(reason, "the server is older than Redis 7.0: install Redis 7.0 or later, or Valkey");
+    }
+    begin("redis://h", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_true(take(MASTER) && take(":11\r\n") && take("$32\r\n# Server\r\nredis_version:10.0.1\r\n\r\n"));
+}
+
 /* The greeting goes on if the server permits neither the connection's number nor INFO. */
 static void test_greeting_goes_on_without_when_only_comfort_is_refused(void **state)
 {
@@ -473,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
+        cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_too_old),
         cmocka_unit_test(test_greeting_goes_on_without_when_only_comfort_is_refused),
         cmocka_unit_test(test_greeting_warns_once_when_comfort_is_refused_again_and_again),
         cmocka_unit_test(test_greeting_refuses_the_server_when_the_probe_fails),
