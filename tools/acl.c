@@ -42,6 +42,15 @@ static void print_line(const struct dm_url *url, const char *user, bool has_ops)
     puts("");
 }
 
+/* On standard error: the line may be on its way to redis-cli. */
+static void print_notes(const struct dm_url *url)
+{
+    fprintf(stderr,
+            "To keep the user beyond a restart: ACL SAVE; or, if the server has no aclfile, CONFIG REWRITE.\n"
+            "Valkey 9.1 or later gives rights by database: append resetdbs db=%u, or the user may use all of them.\n",
+            url ? url->db : 0);
+}
+
 static void print_json(const struct dm_url *url, const char *user, bool has_ops)
 {
     struct json json = json_begin(stdout);
@@ -58,6 +67,7 @@ static void print_json(const struct dm_url *url, const char *user, bool has_ops)
     for (size_t i = 0; (rule = next_rule(url, has_ops, &i)) != NULL;)
         json_text(&json, NULL, rule);
     json_close(&json);
+    json_number(&json, "database", url ? url->db : 0);
     json_close(&json);
     json_end(&json);
 }
@@ -91,6 +101,8 @@ static int run(int argc, char **argv)
         print_json(url, user, has_ops);
     else
         print_line(url, user, has_ops);
+    if (!is_json)
+        print_notes(url);
     dm_url_free(url);
     return 0;
 }

@@ -17,6 +17,7 @@
 
 #include "base/attrs.h"
 #include "json.h"
+#include "rights.h"
 #include "say.h"
 #include "tool.h"
 
@@ -148,8 +149,8 @@ static const char *assumption_of(const struct doctor *doctor)
 static void judge(const struct doctor *doctor, struct promise ret_promises[5])
 {
     const struct facts *facts = &doctor->facts;
-    enum answer rights = facts->lacks_rights ? NO : YES;
-    enum answer holder = both(rights, both(facts->is_master, facts->keeps_locks));
+    enum answer may_lock = facts->lacks_rights ? NO : YES;
+    enum answer holder = both(may_lock, both(facts->is_master, facts->keeps_locks));
     enum answer grace = doctor->url->has_grace ? facts->knows_birth : NO;
     const struct promise promises[5] = {
         { "P0", holder, "at most one live process holds a name" },
@@ -233,38 +234,58 @@ static void print_json(const struct doctor *doctor, const struct promise promise
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
-/*
- * Waits for one answer, also an error: with TLS 1.3 a server refuses the client's certificate only after the handshake,
- * and a server that is stopped takes connections.
- */
-static bool answers(struct doctor *doctor, char ret_reason[DM_REASON_ROOM])
-{
-    static const char *const words[] = { "PING", NULL };
-    redisReply *reply = probe_ask(doctor->probe, words, ret_reason);
-
-    freeReplyObject(reply);
-    return reply != NULL;
-}
-
 bool doctor_connect(struct doctor *doctor, struct dm_url *url, char ret_reason[DM_REASON_ROOM])
 {
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     doctor->url = url;
     doctor->probe = probe_new(url);
-    return doctor->probe && probe_connect(doctor->probe, ret_reason) && answers(doctor, ret_reason);
+    return doctor->probe && probe_connect(doctor->probe, ret_reason);
+}
+
+static int tell_login(struct doctor *doctor, const char *reason)
+{
+    doctor_find(doctor, GRADE_FAIL, "login", "%s", reason);
+    doctor_advise(doctor,
+                  doctor->url->password
+                      ? "correct user and password in DMUTEX_URL or dmutex.conf: dmutex acl prints a user's line"
+                      : "write redis://USER:PASSWORD@HOST; or keep the password in a file, and name the file: "
+                        "password_file=/PATH in the URL, or PasswordFile=/PATH in dmutex.conf");
+    return TOOL_DENIED;
+}
+
+/* A right that is missing is a fault like the others, and no refused login: status 1. */
+static int tell_database(struct doctor *doctor)
+{
+    const char *refusal = probe_refusal(doctor->probe);
+    unsigned db = doctor->url->db;
+
+    switch (rights_refused(refusal)) {
+    case REFUSED_COMMAND:
+        doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks +select, and the URL names database %u", db);
+        doctor_advise(doctor, DOCTOR_ACL);
+        break;
+    case REFUSED_DATABASE:
+        doctor_tell_missing_database(doctor);
+        break;
+    default:
+        doctor_find(doctor, GRADE_FAIL, "database", "database %u cannot be selected: %s", db, refusal);
+        doctor_advise(doctor, "name another database in the URL, or raise \"databases\" in the server's configuration");
+    }
+    return TOOL_NO;
 }
 
 int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *check, const char *reason,
                          const char *advice)
 {
-    int status = tool_status_of(reason);
+    enum probe_obstacle obstacle = doctor->probe ? probe_obstacle(doctor->probe) : PROBE_WAY;
 
-    doctor_find(doctor, status == TOOL_DENIED ? GRADE_FAIL : grade, check, "%s", reason);
-    doctor_advise(doctor, "%s",
-                  status == TOOL_DENIED
-                      ? "correct user and password in DMUTEX_URL or dmutex.conf: dmutex acl prints a user's line"
-                      : advice);
-    return status;
+    if (obstacle == PROBE_LOGIN)
+        return tell_login(doctor, reason);
+    if (obstacle == PROBE_DATABASE)
+        return tell_database(doctor);
+    doctor_find(doctor, grade, check, "%s", reason);
+    doctor_advise(doctor, "%s", advice);
+    return TOOL_UNREACHABLE;
 }
 
 void doctor_look_at_tls(struct doctor *doctor)
@@ -275,9 +296,13 @@ void doctor_look_at_tls(struct doctor *doctor)
     doctor_advise(doctor, "give cacert= the authority of the server's certificate, and leave verify=none out");
 }
 
+/* Nothing is tried on a server that the library refuses, and nothing is promised there. */
 void doctor_examine(struct doctor *doctor)
 {
-    doctor_look_at_server(doctor);
+    if (!doctor_look_at_server(doctor)) {
+        doctor->facts = (struct facts){ NO, NO, NO, NO, false };
+        return;
+    }
     doctor_try_messages(doctor); /* finds whether the subscription is permitted */
     doctor_try_rights(doctor);
     doctor_try_times(doctor);

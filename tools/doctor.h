@@ -66,7 +66,13 @@ redisReply *doctor_ask(struct doctor *doctor, const char *const *words);
 /* Connects to a server, to be examined.  False with the reason. */
 bool doctor_connect(struct doctor *doctor, struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
 
-/* Says why a server cannot be used, and what to do.  Returns the exit status. */
+/* The remedy for a missing right. */
+#define DOCTOR_ACL "ACL SETUSER with the line that dmutex acl prints, then ACL SAVE or CONFIG REWRITE"
+
+/* Says that the user may not use the URL's database. */
+void doctor_tell_missing_database(struct doctor *doctor);
+
+/* Says why doctor_connect() failed, and what to do.  Returns the exit status. */
 int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *check, const char *reason,
                          const char *advice);
 
@@ -98,7 +104,8 @@ bool doctor_info_value(const char *info, const char *key, char ret_value[DOCTOR_
 /* The value of a setting of the server; "": the user may not know the value. */
 void doctor_ask_config(struct doctor *doctor, const char *setting, char ret_value[DOCTOR_VALUE_ROOM]);
 
-void doctor_look_at_server(struct doctor *doctor);
+/* Answers of INFO.  False: the library cannot use this server. */
+bool doctor_look_at_server(struct doctor *doctor);
 void doctor_try_rights(struct doctor *doctor);
 void doctor_try_times(struct doctor *doctor);
 void doctor_try_messages(struct doctor *doctor);

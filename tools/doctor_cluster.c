@@ -69,13 +69,11 @@ static void take_range(void *user, unsigned first, unsigned last, const char *ho
 
 static void tell_refusal(struct doctor *doctor, struct survey *survey, const char *error)
 {
-    bool is_key, is_channel;
-
-    if (rights_is_refusal(error, &is_key, &is_channel)) {
+    if (rights_refused(error) != REFUSED_NOTHING) {
         survey->status = TOOL_DENIED;
         survey->lacks_rights = true;
         doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks +cluster|slots");
-        doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints, at each node");
+        doctor_advise(doctor, DOCTOR_ACL ", at each node");
     } else if (strstr(error, "cluster support disabled")) {
         survey->status = TOOL_UNREACHABLE;
         doctor_find(doctor, GRADE_FAIL, "node", "the server is no node of a Cluster");

@@ -31,6 +31,15 @@ static int join(const struct rights_missing *missing, bool is_for_ops, char *ret
     return count;
 }
 
+/* Of servers that give rights by database, as Valkey since 9.1. */
+void doctor_tell_missing_database(struct doctor *doctor)
+{
+    doctor->facts.lacks_rights = true;
+    doctor_find(doctor, GRADE_FAIL, "rights", "the user may not use database %u", doctor->url->db);
+    doctor_advise(doctor, "ACL SETUSER USER db=%u, then ACL SAVE; or name one of the user's databases in the URL",
+                  doctor->url->db);
+}
+
 static void tell_missing(struct doctor *doctor, const struct rights_missing *missing)
 {
     const char *prefix = doctor->url->prefix;
@@ -40,17 +49,24 @@ static void tell_missing(struct doctor *doctor, const struct rights_missing *mis
     if (join(missing, false, text, sizeof text)) {
         doctor->facts.lacks_rights = true;
         doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks %s", text);
-        doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
+        doctor_advise(doctor, DOCTOR_ACL);
     }
     if (missing->misses_keys) {
         doctor->facts.lacks_rights = true;
         doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks ~%s:*, the keys of the prefix", prefix);
-        doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
+        doctor_advise(doctor, DOCTOR_ACL);
     }
     if (missing->misses_channels) {
         doctor->facts.lacks_rights = true;
         doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks &%s, the channels of the prefix", channels);
-        doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
+        doctor_advise(doctor, DOCTOR_ACL);
+    }
+    if (missing->misses_database)
+        doctor_tell_missing_database(doctor);
+    if (*missing->refusal) {
+        doctor->facts.lacks_rights = true;
+        doctor_find(doctor, GRADE_FAIL, "rights", "the server refuses the user: %s", missing->refusal);
+        doctor_advise(doctor, "look at the user's rights: ACL GETUSER");
     }
 }
 
@@ -189,21 +205,22 @@ static void look_for_patterns(struct doctor *doctor)
         freeReplyObject(reply);
 }
 
-static void tell_refused_subscription(struct doctor *doctor, const char *reason)
+static void tell_refused_subscription(struct doctor *doctor, const struct probe *inbox, const char *reason)
 {
-    const char *refusal = strstr(reason, "NOPERM"), *command = *doctor->tag ? "+ssubscribe" : "+subscribe";
-    bool is_key = false, is_channel = false;
+    enum refused refused = inbox ? rights_refused(probe_refusal(inbox)) : REFUSED_NOTHING;
+    const char *command = *doctor->tag ? "+ssubscribe" : "+subscribe";
     char channels[100];
 
-    if (!refusal || !rights_is_refusal(refusal, &is_key, &is_channel)) {
+    if (refused != REFUSED_COMMAND && refused != REFUSED_CHANNEL) {
         doctor_find(doctor, GRADE_FAIL, "messages", "the inbox cannot be subscribed: %s", reason);
         return;
     }
     rights_channels(doctor->url->prefix, *doctor->tag, channels, sizeof channels);
     doctor->facts.lacks_rights = true;
-    doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks %s%s%s", is_channel ? "&" : command,
-                is_channel ? channels : "", is_channel ? ", the channels of the prefix" : "");
-    doctor_advise(doctor, "ACL SETUSER with the line that dmutex acl prints");
+    doctor_find(doctor, GRADE_FAIL, "rights", "the user lacks %s%s%s", refused == REFUSED_CHANNEL ? "&" : command,
+                refused == REFUSED_CHANNEL ? channels : "",
+                refused == REFUSED_CHANNEL ? ", the channels of the prefix" : "");
+    doctor_advise(doctor, DOCTOR_ACL);
 }
 
 /* The URL's prefix, and in a Cluster a tag of the server, for names of keys and channels. */
@@ -228,7 +245,7 @@ void doctor_try_messages(struct doctor *doctor)
     snprintf(channel, sizeof channel, "%s:inbox:doctor-%016" PRIx64, beginning, number);
     inbox = probe_new_inbox(doctor->url, *doctor->tag ? "SSUBSCRIBE" : "SUBSCRIBE", channel);
     if (!inbox || !probe_connect(inbox, reason)) {
-        tell_refused_subscription(doctor, reason);
+        tell_refused_subscription(doctor, inbox, reason);
         return;
     }
     receivers = publish(doctor, channel);

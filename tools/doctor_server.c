@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "rights.h"
 
 #define VALUE_ROOM DOCTOR_VALUE_ROOM
 
@@ -39,23 +40,25 @@ static double number_of(const char *info, const char *key)
     return doctor_info_value(info, key, value) ? strtod(value, NULL) : 0;
 }
 
-static void look_at_version(struct doctor *doctor, const char *info)
+/* False: too old. */
+static bool look_at_version(struct doctor *doctor, const char *info)
 {
     char version[VALUE_ROOM], own[VALUE_ROOM];
 
     if (!doctor_info_value(info, "redis_version", version)) {
         doctor_find(doctor, GRADE_WARN, "version", "the server does not tell its version");
-        return;
+        return true;
     }
     if (atoi(version) < 7) {
-        doctor_find(doctor, GRADE_FAIL, "version", "Redis %s is too old", version);
+        doctor_find(doctor, GRADE_FAIL, "version", "Redis %s is too old: no lock can be acquired", version);
         doctor_advise(doctor, "install Redis 7.0 or later, or Valkey");
-        return;
+        return false;
     }
     if (doctor_info_value(info, "valkey_version", own))
         doctor_find(doctor, GRADE_OK, "version", "Valkey %s", own);
     else
         doctor_find(doctor, GRADE_OK, "version", "Redis %s", version);
+    return true;
 }
 
 static void look_at_role(struct doctor *doctor, const char *info)
@@ -194,22 +197,51 @@ static void look_at_replicas(struct doctor *doctor, const char *info)
     }
 }
 
-/* Without sections: older servers know one at most. */
-void doctor_look_at_server(struct doctor *doctor)
+/* A proxy knows PING and the commands of data, and closes the connection at all others. */
+static void tell_proxy(struct doctor *doctor, const char *reason)
 {
-    redisReply *reply = doctor_ask(doctor, (const char *const[]){ "INFO", NULL });
+    doctor_find(doctor, GRADE_FAIL, "server", "answers PING, but not INFO: %s", reason);
+    doctor_advise(doctor, "a proxy (twemproxy, for example) cannot stand for the server: it knows neither INFO nor "
+                          "ROLE, and no messages; name the server itself");
+}
 
-    if (!reply || reply->type != REDIS_REPLY_STRING) {
-        doctor_find(doctor, GRADE_WARN, "server", "INFO is not permitted: version, role, eviction are not known");
-        doctor_advise(doctor, "give the user +info");
-    } else {
-        look_at_version(doctor, reply->str);
-        look_at_role(doctor, reply->str);
-        look_at_file(doctor, reply->str);
-        look_at_memory(doctor, reply->str);
-        look_at_persistence(doctor, reply->str);
-        look_at_replicas(doctor, reply->str);
+static void tell_refused_info(struct doctor *doctor, const char *error)
+{
+    if (rights_refused(error) == REFUSED_NOTHING) {
+        doctor_find(doctor, GRADE_WARN, "server", "INFO is refused, so version, role, eviction are not known: %s",
+                    error);
+        doctor_advise(doctor, "name the server itself, if this is a proxy; its own log may tell more");
+        return;
     }
-    if (reply)
-        freeReplyObject(reply);
+    doctor_find(doctor, GRADE_WARN, "server", "INFO is not permitted: version, role, eviction are not known");
+    doctor_advise(doctor, "give the user +info");
+}
+
+static bool look_at_info(struct doctor *doctor, const char *info)
+{
+    if (!look_at_version(doctor, info))
+        return false;
+    look_at_role(doctor, info);
+    look_at_file(doctor, info);
+    look_at_memory(doctor, info);
+    look_at_persistence(doctor, info);
+    look_at_replicas(doctor, info);
+    return true;
+}
+
+/* Without sections: servers before 7.0 know one at most. */
+bool doctor_look_at_server(struct doctor *doctor)
+{
+    char reason[DM_REASON_ROOM];
+    redisReply *reply = probe_ask(doctor->probe, (const char *const[]){ "INFO", NULL }, reason);
+    bool is_usable = reply != NULL;
+
+    if (!reply)
+        tell_proxy(doctor, reason);
+    else if (reply->type == REDIS_REPLY_STRING)
+        is_usable = look_at_info(doctor, reply->str);
+    else
+        tell_refused_info(doctor, reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer is no text");
+    freeReplyObject(reply);
+    return is_usable;
 }

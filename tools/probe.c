@@ -11,13 +11,18 @@
 #include "redis/node.h"
 #include "spawn/local.h"
 
+enum step { STEP_LOGIN, STEP_DATABASE, STEP_SUBSCRIPTION, STEPS };
+
 struct probe {
     struct dm_url *url;
     const char *subscribe; /* a command; NULL: asks */
     char channel[160];
     struct dm_link *link;
     int round;
-    int steps_left; /* of the round */
+    enum step steps[STEPS]; /* of the round, in the order of their answers */
+    int step_count, steps_done;
+    enum probe_obstacle obstacle; /* of the last connection that was tried */
+    char refusal[DM_REASON_ROOM]; /* the server's words about a database or a channel */
     bool has_heard;
     struct probe *next; /* all probes stay: a link is never freed */
 };
@@ -52,6 +57,12 @@ static void add(struct dm_command *all, const char *const *words)
     dm_args_free(&args);
 }
 
+static void plan(struct probe *probe, enum step step, struct dm_command *round, const char *const *words)
+{
+    probe->steps[probe->step_count++] = step;
+    add(round, words);
+}
+
 /* The first round alone has commands. */
 static int next_round(void *user, struct dm_command *ret_round)
 {
@@ -60,38 +71,47 @@ static int next_round(void *user, struct dm_command *ret_round)
     struct dm_command all = { 0 };
     char db[12];
 
-    probe->steps_left = 0;
+    probe->step_count = probe->steps_done = 0;
     if (probe->round++ > 0)
         return 0;
     snprintf(db, sizeof db, "%u", url->db);
     if (url->password && url->user)
-        add(&all, (const char *const[]){ "AUTH", url->user, url->password, NULL });
+        plan(probe, STEP_LOGIN, &all, (const char *const[]){ "AUTH", url->user, url->password, NULL });
     else if (url->password)
-        add(&all, (const char *const[]){ "AUTH", url->password, NULL });
-    probe->steps_left += url->password != NULL;
+        plan(probe, STEP_LOGIN, &all, (const char *const[]){ "AUTH", url->password, NULL });
     if (url->db && !probe->subscribe)
-        add(&all, (const char *const[]){ "SELECT", db, NULL });
-    probe->steps_left += url->db && !probe->subscribe;
+        plan(probe, STEP_DATABASE, &all, (const char *const[]){ "SELECT", db, NULL });
     if (probe->subscribe)
-        add(&all, (const char *const[]){ probe->subscribe, probe->channel, NULL });
-    probe->steps_left += probe->subscribe != NULL;
+        plan(probe, STEP_SUBSCRIPTION, &all, (const char *const[]){ probe->subscribe, probe->channel, NULL });
     *ret_round = all;
-    return probe->steps_left;
+    return probe->step_count;
+}
+
+static bool has_code(const redisReply *reply, const char *code)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, code, strlen(code)) == 0;
 }
 
 /* An answer to AUTH may quote the password, and is not repeated. */
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct probe *probe = user;
-    bool is_auth = probe->url->password &&
-                   probe->steps_left-- == 1 + (probe->url->db && !probe->subscribe) + (probe->subscribe != NULL);
+    enum step step = probe->steps[probe->steps_done++];
 
     if (reply->type != REDIS_REPLY_ERROR)
         return true;
-    if (is_auth)
-        snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused");
-    else
-        snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
+    if (step == STEP_LOGIN || has_code(reply, "NOAUTH")) {
+        probe->obstacle = PROBE_LOGIN;
+        snprintf(ret_reason, DM_REASON_ROOM, "%s",
+                 step != STEP_LOGIN       ? "the server wants a password, and the URL has none"
+                 : has_code(reply, "ERR") ? "the password or user is refused (has the server another name for AUTH, or "
+                                            "no password?)"
+                                          : "the password or user is refused");
+        return false;
+    }
+    probe->obstacle = step == STEP_DATABASE ? PROBE_DATABASE : PROBE_CHANNEL;
+    snprintf(probe->refusal, sizeof probe->refusal, "%.*s", DM_REASON_ROOM - 1, reply->str);
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", probe->refusal);
     return false;
 }
 
@@ -155,14 +175,45 @@ struct probe *probe_new_inbox(struct dm_url *url, const char *command, const cha
     return probe->link ? probe : NULL;
 }
 
+/*
+ * Waits for one answer, also an error: with TLS 1.3 a server refuses the client's certificate only after the handshake,
+ * and a server that is stopped takes connections.  A server that wants a login answers nothing else than NOAUTH.
+ */
+static bool answers(struct probe *probe, char ret_reason[DM_REASON_ROOM])
+{
+    redisReply *reply = probe_ask(probe, (const char *const[]){ "PING", NULL }, ret_reason);
+    bool is_answered = reply != NULL, wants_login = reply && has_code(reply, "NOAUTH");
+
+    if (wants_login) {
+        char name[DM_LINK_NAME_ROOM];
+
+        dm_url_describe(probe->url, name, sizeof name);
+        probe->obstacle = PROBE_LOGIN;
+        snprintf(ret_reason, DM_REASON_ROOM, "%s: the server wants a password, and the URL has none", name);
+    }
+    freeReplyObject(reply);
+    return is_answered && !wants_login;
+}
+
 bool probe_connect(struct probe *probe, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline deadline = dm_deadline_in_ms(probe->url->command_timeout_ms);
 
+    probe->obstacle = PROBE_WAY;
     if (dm_link_await_ready(probe->link, &deadline))
-        return true;
+        return probe->subscribe || answers(probe, ret_reason);
     dm_link_reason(probe->link, ret_reason);
     return false;
+}
+
+enum probe_obstacle probe_obstacle(const struct probe *probe)
+{
+    return probe->obstacle;
+}
+
+const char *probe_refusal(const struct probe *probe)
+{
+    return probe->refusal;
 }
 
 redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_reason[DM_REASON_ROOM])

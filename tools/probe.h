@@ -23,8 +23,20 @@ struct probe *probe_new_inbox(struct dm_url *url, const char *command, const cha
 /* Before probe_connect(): the channel is of a slot, on a node of a Cluster. */
 void probe_hear_slot(struct probe *probe);
 
-/* Connects and logs in, for command_timeout at most.  False with the reason. */
+/* What keeps a probe from asking. */
+enum probe_obstacle {
+    PROBE_WAY,      /* there is no connection, or no answer */
+    PROBE_LOGIN,    /* the server refuses the user or the password, or wants a login */
+    PROBE_DATABASE, /* the server does not let the user select the database */
+    PROBE_CHANNEL   /* the server does not let the user subscribe */
+};
+
+/* Connects, logs in and waits for an answer, for command_timeout at most each.  False with the reason. */
 bool probe_connect(struct probe *probe, char ret_reason[DM_REASON_ROOM]);
+
+/* After a failure of probe_connect(); and the server's error that refuses a database or a channel. */
+enum probe_obstacle probe_obstacle(const struct probe *probe);
+const char *probe_refusal(const struct probe *probe);
 
 /*
  * Asks a command, words up to NULL, and waits for the reply, which the caller frees.  An error of the server is a

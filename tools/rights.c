@@ -105,14 +105,48 @@ static const char *fill(const char *word, const struct names *names)
     return strcmp(word, "%c") == 0 ? names->channel : word;
 }
 
-/* Servers have worded this in several ways; the code is the same.  An unknown command is one with another name. */
-bool rights_is_refusal(const char *error, bool *ret_is_key, bool *ret_is_channel)
+/*
+ * Servers have worded this in several ways; the code is the same.  The words that count stand after the last quoted
+ * name, which may have any words in it.  An unknown command is one that the server has under another name.
+ */
+enum refused rights_refused(const char *error)
 {
-    bool is_command = strstr(error, "to run the") != NULL || strncmp(error, "ERR unknown command", 19) == 0;
+    const char *quote = strrchr(error, '\''), *words = quote ? quote + 1 : error;
 
-    *ret_is_key = !is_command && strstr(error, "key") != NULL;
-    *ret_is_channel = !is_command && strstr(error, "channel") != NULL;
-    return strncmp(error, "NOPERM", 6) == 0 || strncmp(error, "ERR unknown command", 19) == 0;
+    if (strncmp(error, "ERR unknown command", 19) == 0)
+        return REFUSED_COMMAND;
+    if (strncmp(error, "NOPERM", 6) != 0)
+        return REFUSED_NOTHING;
+    if (strstr(words, "command"))
+        return REFUSED_COMMAND;
+    if (strstr(words, "database"))
+        return REFUSED_DATABASE;
+    if (strstr(words, "key"))
+        return REFUSED_KEY;
+    return strstr(words, "channel") ? REFUSED_CHANNEL : REFUSED_OTHERWISE;
+}
+
+static void note(struct rights_missing *missing, const struct right *right, const char *error)
+{
+    switch (rights_refused(error)) {
+    case REFUSED_NOTHING:
+        return;
+    case REFUSED_COMMAND:
+        missing->rights[missing->count++] = right;
+        return;
+    case REFUSED_KEY:
+        missing->misses_keys = true;
+        return;
+    case REFUSED_CHANNEL:
+        missing->misses_channels = true;
+        return;
+    case REFUSED_DATABASE:
+        missing->misses_database = true;
+        return;
+    case REFUSED_OTHERWISE:
+        snprintf(missing->refusal, sizeof missing->refusal, "%.*s", DM_REASON_ROOM - 1, error);
+        return;
+    }
 }
 
 /* False without an answer: the other rights cannot be tried either. */
@@ -120,7 +154,6 @@ static bool try_one(struct probe *probe, const struct right *right, const struct
                     struct rights_missing *missing)
 {
     const char *words[DM_COUNT(right->words) + 1] = { NULL };
-    bool is_key, is_channel;
     redisReply *reply;
 
     for (size_t i = 0; i < DM_COUNT(right->words) && right->words[i]; i++)
@@ -128,12 +161,8 @@ static bool try_one(struct probe *probe, const struct right *right, const struct
     reply = probe_ask(probe, words, missing->reason);
     if (!reply)
         return false;
-    if (reply->type == REDIS_REPLY_ERROR && rights_is_refusal(reply->str, &is_key, &is_channel)) {
-        missing->misses_keys |= is_key;
-        missing->misses_channels |= is_channel;
-        if (!is_key && !is_channel)
-            missing->rights[missing->count++] = right;
-    }
+    if (reply->type == REDIS_REPLY_ERROR)
+        note(missing, right, reply->str);
     freeReplyObject(reply);
     return true;
 }

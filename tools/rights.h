@@ -33,9 +33,11 @@ enum { RIGHTS_MOST = 48 };
 struct rights_missing {
     const struct right *rights[RIGHTS_MOST];
     int count;
-    bool misses_keys;            /* the pattern ~PREFIX:* */
-    bool misses_channels;        /* the pattern of rights_channels() */
-    char reason[DM_REASON_ROOM]; /* no answer came; "": all were answered */
+    bool misses_keys;             /* the pattern ~PREFIX:* */
+    bool misses_channels;         /* the pattern of rights_channels() */
+    bool misses_database;         /* of the URL */
+    char refusal[DM_REASON_ROOM]; /* a refusal that is none of these, in the server's words; "": there was none */
+    char reason[DM_REASON_ROOM];  /* no answer came; "": all were answered */
 };
 
 /*
@@ -44,7 +46,8 @@ struct rights_missing {
  */
 void rights_try(struct probe *probe, const struct dm_url *url, const char *tag, struct rights_missing *ret_missing);
 
-/* True if the text of an error says that a right is missing; tells apart a command, a key and a channel. */
-bool rights_is_refusal(const char *error, bool *ret_is_key, bool *ret_is_channel);
+/* What a user may not use, as the text of an error says. */
+enum refused { REFUSED_NOTHING, REFUSED_COMMAND, REFUSED_KEY, REFUSED_CHANNEL, REFUSED_DATABASE, REFUSED_OTHERWISE };
+enum refused rights_refused(const char *error);
 
 #endif

@@ -14,6 +14,7 @@
 #include "testlib.h"
 
 #define GUESTS 64
+#define ORDERS 8
 #define DOORS 2 /* a path and a port */
 
 /* One thread that serves all; the manner may be changed at any time, under the guard. */
@@ -28,6 +29,10 @@ static struct {
     const char *redirect; /* "MOVED", "ASK" */
     int slot;
     int said; /* number of answers since the last change */
+    struct {
+        const char *words, *reply;
+    } orders[ORDERS];
+    int order_count;
     struct {
         int fd;
         redisReader *reader; /* a client's commands are arrays of bulks, as replies are */
@@ -100,7 +105,7 @@ static const char *proper_answer(const char *word, const redisReply *command)
         return "+OK\r\n";
     if (strcmp(word, "SUBSCRIBE") == 0)
         return "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n";
-    if (strcmp(word, "EVAL") == 0 && strstr(command->element[3]->str, "{~probe."))
+    if (strcmp(word, "EVAL") == 0 && command->elements > 3 && strstr(command->element[3]->str, "{~probe."))
         return "+OK\r\n";
     return NULL;
 }
@@ -117,12 +122,29 @@ static bool say_as_told(int fd)
     return fake.manner != MANNER_FLAPPING;
 }
 
+/* The reply of impostor_answer(); NULL: there is none for this command. */
+static const char *ordered_answer(const redisReply *command)
+{
+    char words[200] = "";
+
+    for (size_t i = 0; i < command->elements && strlen(words) + command->element[i]->len + 2 < sizeof words; i++)
+        sprintf(words + strlen(words), "%s%s", i ? " " : "", command->element[i]->str);
+    for (int i = 0; i < fake.order_count; i++)
+        if (strncmp(words, fake.orders[i].words, strlen(fake.orders[i].words)) == 0)
+            return fake.orders[i].reply;
+    return NULL;
+}
+
 /* False: the guest is to go. */
 static bool serve_command(int fd, const redisReply *command)
 {
     const char *word = command->elements ? command->element[0]->str : "";
-    const char *answer = proper_answer(word, command);
+    const char *answer = ordered_answer(command);
 
+    if (answer && !*answer)
+        return false;
+    if (!answer)
+        answer = proper_answer(word, command);
     if (answer)
         say_text(fd, answer);
     else if (strcmp(word, "INFO") == 0)
@@ -232,6 +254,7 @@ static void become(enum manner manner)
 {
     fake.manner = manner;
     fake.said = 0;
+    fake.order_count = 0;
 }
 
 void impostor_be(enum manner manner, const char *nonsense, size_t length)
@@ -249,6 +272,15 @@ void impostor_redirect(const char *redirect, int slot)
     become(MANNER_REDIRECTING);
     fake.redirect = redirect;
     fake.slot = slot;
+    pthread_mutex_unlock(&fake.guard);
+}
+
+void impostor_answer(const char *words, const char *reply)
+{
+    pthread_mutex_lock(&fake.guard);
+    assert_true(fake.order_count < ORDERS);
+    fake.orders[fake.order_count].words = words;
+    fake.orders[fake.order_count++].reply = reply;
     pthread_mutex_unlock(&fake.guard);
 }
 

@@ -27,6 +27,12 @@ void impostor_end(void);
 void impostor_be(enum manner manner, const char *nonsense, size_t length);
 void impostor_redirect(const char *redirect, int slot);
 
+/*
+ * Until the manner is changed: another answer to the commands that begin with these words; "" closes the connection.
+ * The first order that fits counts.  The texts stay the caller's.
+ */
+void impostor_answer(const char *words, const char *reply);
+
 /* The number of answers but for the greeting, since the manner was last changed. */
 int impostor_said(void);
 

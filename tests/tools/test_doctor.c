@@ -2,6 +2,8 @@
 /* dmutex doctor and dmutex acl: each fault of a server, a user or the network is named, and nothing else is. */
 #include "tool.h"
 
+#include "../lib/impostor.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,11 +57,13 @@ static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
     assert_status(0);
     assert_output("ACL SETUSER bob on >PASSWORD resetkeys ~pp:* resetchannels &pp:inbox:* -@all +eval ");
     assert_output(" +select\n");
+    assert_errors("ACL SAVE");
+    assert_errors(": append resetdbs db=3, ");
     command_run("DMUTEX_URL='redis://h?wait=1' exec $dmutex acl");
     assert_output(" +wait ");
     command_run("DMUTEX_URL='redis://h/3' exec $dmutex acl --json");
     tool_check_json();
-    assert_output("\"+zcard\",\"+select\"]");
+    assert_output("\"+zcard\",\"+select\"],\"database\":3}");
     command_run("unset DMUTEX_URL; exec $dmutex acl --ops");
     assert_status(0);
     assert_output(" +scan +pubsub|numpat +config|get\n");
@@ -207,6 +211,7 @@ static void test_doctor_says_why_when_the_server_cannot_be_reached(void **state)
     command_run("DMUTEX_URL='unix://app:s3cret@%s?command_timeout=300' exec $dmutex doctor --json", the_server->path);
     assert_status(77);
     tool_check_json();
+    assert_output("\"check\":\"login\",\"result\":\"fail\"");
     assert_output("the password or user is refused");
     assert_output("correct user and password");
     assert_null(strstr(ran.output, "s3cret"));
@@ -314,6 +319,113 @@ static void test_doctor_tells_the_end_of_the_grace_when_a_server_is_new(void **s
     server_end(server);
 }
 
+/* ---- refusals ---------------------------------------------------------------------------- */
+
+/* A server that wants a password answers each command with NOAUTH, which is no missing right. */
+static void test_doctor_asks_for_a_login_when_the_url_has_none(void **state)
+{
+    struct server *server = server_start();
+
+    (void)state;
+    side_text(server->side, "CONFIG SET requirepass s3cret");
+    command_run("DMUTEX_URL='unix://%s?command_timeout=5000' exec $dmutex doctor", server->path);
+    assert_status(77);
+    assert_output("fail  login        ");
+    assert_output("/s: the server wants a password, and the URL has none\n");
+    assert_output("-> write redis://USER:PASSWORD@HOST; or keep the password in a file");
+    assert_null(strstr(ran.output, "+info"));
+    assert_null(strstr(ran.output, "P0 "));
+    side_text(server->side, "ACL SETUSER default -ping");
+    command_run("DMUTEX_URL='unix://:s3cret@%s' exec $dmutex doctor", server->path);
+    assert_status(0);
+    side_text(server->side, "ACL SETUSER default +ping");
+    server_end(server);
+}
+
+/* A missing +select is a missing right like the others, and no wrong password. */
+static void test_doctor_tells_the_database_when_it_cannot_be_selected(void **state)
+{
+    (void)state;
+    url_options = "?db=2&command_timeout=1000";
+    examine_as("", "");
+    url_options = "";
+    assert_status(1);
+    assert_output("fail  rights       the user lacks +select, and the URL names database 2\n");
+    assert_output("-> ACL SETUSER with the line that dmutex acl prints, then ACL SAVE or CONFIG REWRITE\n");
+    command_run("DMUTEX_URL=\"$DMUTEX_URL&db=9999&command_timeout=1000\" exec $dmutex doctor");
+    assert_status(1);
+    assert_output("fail  database     database 9999 cannot be selected: ERR ");
+    assert_output("-> name another database in the URL");
+}
+
+/* doctor, about the impostor. */
+static void examine_impostor(const char *options)
+{
+    command_run("DMUTEX_URL='unix://%s?command_timeout=5000%s' exec $dmutex doctor", impostor_path(), options);
+}
+
+#define NO_DATABASE "-NOPERM No permissions to access database\r\n" /* as Valkey 9.1 says */
+
+/* Valkey 9.1 gives rights by database: then each command about a key is refused, and no command is missing. */
+static void test_doctor_names_the_database_when_the_user_has_no_right_to_it(void **state)
+{
+    (void)state;
+    impostor_begin(the_server->folder);
+    impostor_be(MANNER_LYING, NO_DATABASE, sizeof NO_DATABASE - 1);
+    impostor_answer("PING", "+PONG\r\n");
+    impostor_answer("INFO", "$44\r\n# Server\r\nredis_version:7.2.4\r\nrole:master\r\n\r\n");
+    impostor_answer("PUBLISH", ":0\r\n");
+    examine_impostor("");
+    assert_status(1);
+    assert_output("fail  rights       the user may not use database 0\n");
+    assert_output("-> ACL SETUSER USER db=0, then ACL SAVE");
+    assert_null(strstr(ran.output, "the user lacks +e"));
+    assert_output("P0    no ");
+    impostor_answer("SELECT", NO_DATABASE);
+    examine_impostor("&db=2");
+    impostor_end();
+    assert_status(1);
+    assert_output("fail  rights       the user may not use database 2\n");
+}
+
+static void test_doctor_promises_nothing_when_the_server_is_too_old(void **state)
+{
+    (void)state;
+    impostor_begin(the_server->folder);
+    impostor_be(MANNER_LYING, "+OK\r\n", 5);
+    impostor_answer("PING", "+PONG\r\n");
+    impostor_answer("INFO", "$44\r\n# Server\r\nredis_version:6.2.5\r\nrole:master\r\n\r\n");
+    examine_impostor("");
+    impostor_end();
+    assert_status(1);
+    assert_output("fail  version      Redis 6.2.5 is too old: no lock can be acquired\n");
+    assert_output("-> install Redis 7.0 or later, or Valkey\n");
+    assert_null(strstr(ran.output, "rights"));
+    for (int i = 0; i < 5; i++) {
+        char words[20];
+
+        snprintf(words, sizeof words, "\nP%d    %s ", i, i == 2 ? "not known" : "no");
+        assert_output(words);
+    }
+}
+
+/* twemproxy 0.5 knows PING, and closes the connection at INFO, ROLE, SELECT and SUBSCRIBE. */
+static void test_doctor_speaks_of_a_proxy_when_info_ends_the_connection(void **state)
+{
+    (void)state;
+    impostor_begin(the_server->folder);
+    impostor_be(MANNER_FLAPPING, "", 0);
+    impostor_answer("PING", "+PONG\r\n");
+    impostor_answer("INFO", "");
+    examine_impostor("");
+    impostor_end();
+    assert_status(1);
+    assert_output("fail  server       answers PING, but not INFO: ");
+    assert_output("-> a proxy (");
+    assert_null(strstr(ran.output, "+info"));
+    assert_output("P0    no ");
+}
+
 /* ---- messages ---------------------------------------------------------------------------- */
 
 static void test_doctor_warns_when_somebody_subscribes_by_a_pattern(void **state)
@@ -370,6 +482,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced),
         cmocka_unit_test(test_doctor_fails_when_the_server_is_a_replica),
         cmocka_unit_test(test_doctor_tells_the_end_of_the_grace_when_a_server_is_new),
+        cmocka_unit_test(test_doctor_asks_for_a_login_when_the_url_has_none),
+        cmocka_unit_test(test_doctor_tells_the_database_when_it_cannot_be_selected),
+        cmocka_unit_test(test_doctor_names_the_database_when_the_user_has_no_right_to_it),
+        cmocka_unit_test(test_doctor_promises_nothing_when_the_server_is_too_old),
+        cmocka_unit_test(test_doctor_speaks_of_a_proxy_when_info_ends_the_connection),
         cmocka_unit_test(test_doctor_warns_when_somebody_subscribes_by_a_pattern),
         cmocka_unit_test(test_doctor_fails_when_messages_do_not_arrive),
         cmocka_unit_test(test_doctor_colours_nothing_when_it_is_no_terminal),
