@@ -50,6 +50,7 @@ unit_redis_tests = \
     tests/unit/test_greeting \
     tests/unit/test_keys \
     tests/unit/test_posting \
+    tests/unit/test_reader \
     tests/unit/test_reply \
     tests/unit/test_slots \
     tests/unit/test_vouchers

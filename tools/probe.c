@@ -156,7 +156,6 @@ struct probe *probe_new_inbox(struct dm_url *url, const char *command, const cha
         .connect_timeout_ms = url->connect_timeout_ms,
         .command_timeout_ms = url->command_timeout_ms,
         .is_listening = command != NULL,
-        .takes_maps = true,
     };
     const struct dm_greeter greeter = {
         .begin = begin, .round = next_round, .take = take, .ready = ready, .user = probe
@@ -230,9 +229,10 @@ redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_re
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
         return NULL;
     }
-    while (*words)
-        dm_args_text(&args, *words++);
+    for (int i = 0; i < count; i++)
+        dm_args_text(&args, words[i]);
     command = dm_args_format(&args);
+    command.asks_map = count == 2 && strcmp(words[0], "CLUSTER") == 0 && strcmp(words[1], "SLOTS") == 0;
     if (dm_link_call(probe->link, &command, &deadline, &reply) != DM_LINK_OK) {
         dm_link_reason(probe->link, ret_reason);
         reply = NULL;

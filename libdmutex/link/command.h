@@ -20,6 +20,7 @@ struct dm_command {
     size_t length;
     uint64_t peer;      /* the number of the server for which the command was written (struct dm_greeter); 0: any */
     bool is_for_any;    /* asks what any server can tell: nobody need vouch for the server (struct dm_greeter) */
+    bool asks_map;      /* the reply is the map of a Cluster's slots, which may be longer than other replies */
     bool is_for_ending; /* sent also by a thread whose questions are given up (base/self.h) */
     int ahead;          /* so many commands stand before this one in the bytes; nobody wants the replies to those */
 };

@@ -92,7 +92,6 @@ struct dm_link_options {
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
     bool is_listening; /* after the greeting the server sends messages, and takes no commands */
-    bool takes_maps;   /* the server is asked for the map of a Cluster, which may be longer than other replies */
 };
 
 /* Called without locks, by any thread that uses the link. */

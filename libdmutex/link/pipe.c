@@ -151,6 +151,12 @@ size_t dm_pipe_pending(const struct dm_pipe *pipe)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
+/* The first slot is of the next reply; a listener has none. */
+static void expect(struct dm_pipe *pipe)
+{
+    dm_reader_expect(&pipe->reader, pipe->first && pipe->first->is_map);
+}
+
 /*
  * errno 0 tells an end of the stream from an error.  A full buffer says nothing about more bytes; a second read finds
  * out.
@@ -163,6 +169,7 @@ enum dm_pipe_read dm_pipe_read(struct dm_pipe *pipe)
         return errno ? DM_PIPE_BROKEN : DM_PIPE_CLOSED;
     if (got == 0)
         return DM_PIPE_NOTHING;
+    expect(pipe);
     if (!dm_reader_feed(&pipe->reader, pipe->in, (size_t)got))
         return DM_PIPE_ENDLESS;
     return got == sizeof pipe->in ? DM_PIPE_FULL : DM_PIPE_SOME;
@@ -170,5 +177,6 @@ enum dm_pipe_read dm_pipe_read(struct dm_pipe *pipe)
 
 bool dm_pipe_next(struct dm_pipe *pipe, redisReply **ret_reply)
 {
+    expect(pipe);
     return dm_reader_next(&pipe->reader, ret_reply);
 }

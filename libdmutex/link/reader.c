@@ -11,7 +11,14 @@ struct limits {
 static const struct limits usual = { 1024, 4096, 256 * 1024 };
 
 /* A map has at most 16384 ranges, each with servers of 4 to 8 elements and some hundred bytes. */
-static const struct limits wide = { 16384, 16384 * 64, 16 * 1024 * 1024 };
+static const struct limits of_map = { 16384, 16384 * 64, 16 * 1024 * 1024 };
+
+/*
+ * Arrays within arrays.  A map of slots has four levels, all other replies fewer.  From 1.0 on hiredis itself has no
+ * limit: it frees a reply by recursion, and so the server could use up our stack.  With at most seven levels hiredis
+ * also never needs more than its first nine tasks.
+ */
+#define LEVELS_MOST 7
 
 /* hiredis's own functions, except the function that would reserve as much room as a reply announces. */
 static redisReplyObjectFunctions capped;
@@ -27,7 +34,7 @@ static void *(*create_array)(const redisReadTask *, element_count);
 
 static const struct limits *limits_of(const struct dm_reader *reader)
 {
-    return reader->takes_maps ? &wide : &usual;
+    return reader->is_map_next ? &of_map : &usual;
 }
 
 /* False if a reply would have more elements than any of ours, in one array or in all. */
@@ -42,10 +49,22 @@ static bool is_within_limits(struct dm_reader *reader, element_count elements)
     return reader->elements <= limits->elements_of_reply;
 }
 
+/* Tasks are a stack: the parent of an array is the array around it. */
+static bool is_too_deep(const redisReadTask *task)
+{
+    int levels = 1;
+
+    while (levels <= LEVELS_MOST && (task = task->parent))
+        levels++;
+    return levels > LEVELS_MOST;
+}
+
 /* hiredis calls this before reserving the array: NULL ends the parsing with an error, and the session with it. */
 static void *create_array_capped(const redisReadTask *task, element_count elements)
 {
-    return is_within_limits(task->privdata, elements) ? create_array(task, elements) : NULL;
+    if (is_too_deep(task) || !is_within_limits(task->privdata, elements))
+        return NULL;
+    return create_array(task, elements);
 }
 
 /* Always the same values, so two threads may write them in any order. */
@@ -74,9 +93,9 @@ bool dm_reader_begin(struct dm_reader *reader)
     return true;
 }
 
-void dm_reader_take_maps(struct dm_reader *reader)
+void dm_reader_expect(struct dm_reader *reader, bool is_map)
 {
-    reader->takes_maps = true;
+    reader->is_map_next = is_map;
 }
 
 /* Frees the half-parsed reply, too; whole replies are the caller's since dm_reader_next(). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hiredis' reader with limits: a server is not trusted, and could announce an array without end.  Refuses replies that
- * no command of the library gets: too many elements, too long.  The map of a Cluster is longer than all other replies.
+ * hiredis' reader with limits: we do not trust a server, which could announce an array without end.  The reader refuses
+ * replies that no command of ours gets: too many elements, too deep, too long.  The map of a Cluster's slots is longer
+ * than all other replies.
  */
 #ifndef DM_LINK_READER_H
 #define DM_LINK_READER_H
@@ -13,17 +14,17 @@
 struct dm_reader {
     redisReader *hiredis;
     size_t bytes, elements; /* of the reply that the reader is in, so far */
-    bool takes_maps;
+    bool is_map_next;
 };
 
 /* False without memory. */
 bool dm_reader_begin(struct dm_reader *reader);
 void dm_reader_end(struct dm_reader *reader);
 
-/* From now on also takes replies as long as the map of a Cluster can be. */
-void dm_reader_take_maps(struct dm_reader *reader);
+/* Whether the next reply may be as long as the map of a Cluster; asked for before each feed and each reply. */
+void dm_reader_expect(struct dm_reader *reader, bool is_map);
 
-/* False for a reply of more than 256 KiB, or than a map, or without memory. */
+/* False for a reply of more than 256 KiB, or longer than any map where a map is expected, or without memory. */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length);
 
 /* The next whole reply, or NULL; to be freed by freeReplyObject().  False for bytes that cannot be a reply of ours. */

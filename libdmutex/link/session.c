@@ -214,6 +214,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
     }
     dm_pipe_push(&session->pipe, slot);
     slot->is_for_any = command->is_for_any;
+    slot->is_map = command->asks_map;
     session->sent++;
     ask_to_confirm(session); /* if that fails the slot has ended without a reply: the command may be executed */
     return slot;

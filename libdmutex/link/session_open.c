@@ -13,8 +13,6 @@ static void begin_connecting(struct dm_session *session)
         dm_session_fail(session, "cannot be opened (out of memory)");
         return;
     }
-    if (session->options.takes_maps)
-        dm_reader_take_maps(&session->pipe.reader);
     session->greeter.begin(session->greeter.user);
     session->state = DM_SESSION_CONNECTING;
     session->has_answered = false;

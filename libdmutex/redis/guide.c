@@ -89,7 +89,7 @@ struct dm_command dm_guide_question(void)
     dm_args_text(&args, "CLUSTER");
     dm_args_text(&args, "SLOTS");
     command = dm_args_format(&args);
-    command.is_for_any = true;
+    command.is_for_any = command.asks_map = true;
     dm_args_free(&args);
     return command;
 }
@@ -171,7 +171,6 @@ static struct dm_link *open_link(struct dm_guide *guide)
         .tls = dm_node_tls(url),
         .connect_timeout_ms = url->connect_timeout_ms,
         .command_timeout_ms = url->command_timeout_ms,
-        .takes_maps = true,
     };
     const struct dm_greeter greeter = {
         .prepare = url->user_file || url->password_file ? read_login : NULL,

@@ -359,7 +359,6 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
         .connect_timeout_ms = url->connect_timeout_ms,
         .command_timeout_ms = url->command_timeout_ms,
         .is_listening = is_inbox,
-        .takes_maps = node->hooks.find_tag != NULL,
     };
     const struct dm_greeter greeter = {
         .prepare = url->user_file || url->password_file ? read_login : NULL,

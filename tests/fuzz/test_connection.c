@@ -30,21 +30,14 @@ static const char *const seeds[] = {
 };
 
 static const char *const words[] = {
-    "\r\n",
-    GREETED,
-    LISTENING,
-    "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$6\r\nlost 1\r\n",
-    "+OK\r\n",
-    ":1\r\n",
-    "$-1\r\n",
-    "*-1\r\n",
-    "*1025\r\n",
-    "$2147483647\r\n",
-    "-NOAUTH\r\n",
-    "-ERR\r\n",
-    "*2\r\n",
-    "$0\r\n\r\n",
-    ">2\r\n+a\r\n+b\r\n",
+    "\r\n",        GREETED,
+    LISTENING,     "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$6\r\nlost 1\r\n",
+    "+OK\r\n",     ":1\r\n",
+    "$-1\r\n",     "*-1\r\n",
+    "*1025\r\n",   "$2147483647\r\n",
+    "-NOAUTH\r\n", "-ERR\r\n",
+    "*2\r\n",      "*1\r\n*1\r\n*1\r\n*1\r\n",
+    "$0\r\n\r\n",  ">2\r\n+a\r\n+b\r\n",
     NULL,
 };
 

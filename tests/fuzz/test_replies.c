@@ -64,6 +64,7 @@ static const char *const words[] = {
     "#t\r\n",
     ",1.5\r\n",
     "%1\r\n",
+    "*1\r\n*1\r\n*1\r\n",
     "~1\r\n",
     ">1\r\n",
     "(123\r\n",
@@ -108,6 +109,19 @@ static void feed(size_t length)
     to_come.length -= length;
 }
 
+/* Arrays within arrays of any reply, so that the stack of whoever frees it is bounded. */
+static int levels_of(const redisReply *reply)
+{
+    int most = 0;
+
+    for (size_t i = 0; i < reply->elements; i++) {
+        int levels = levels_of(reply->element[i]);
+
+        most = levels > most ? levels : most;
+    }
+    return most + (reply->type == REDIS_REPLY_ARRAY);
+}
+
 static redisReply *next_reply(void)
 {
     redisReply *reply;
@@ -115,6 +129,7 @@ static redisReply *next_reply(void)
 
     while (dm_reader_next(&reader, &reply) && !reply && to_come.length)
         feed(to_come.length);
+    must(!reply || levels_of(reply) <= 7);
     says_owned = reply && dm_reply_is(reply, "owned") && dm_reply_number(reply, 1, &token);
     return reply;
 }

@@ -144,7 +144,7 @@ static void test_a_map_may_have_holes(void **state)
     assert_string_equal(taken, "9-9 127.0.0.1 7001\n3-5 127.0.0.1 1\n");
 }
 
-/* Each slot apart, as moves can leave them, on masters with five replicas: read by a reader that takes maps alone. */
+/* Each slot apart, as moves can leave them, on masters with five replicas: too long where no map is expected. */
 static void test_a_map_is_read_when_each_slot_is_a_range(void **state)
 {
     static char resp[16 * 1024 * 1024];
@@ -157,13 +157,12 @@ static void test_a_map_is_read_when_each_slot_is_a_range(void **state)
     for (int slot = 0; slot < DM_SLOTS; slot++)
         used += (size_t)sprintf(
             resp + used, "*8\r\n:%d\r\n:%d\r\n" A_SERVER A_SERVER A_SERVER A_SERVER A_SERVER A_SERVER, slot, slot);
-    for (int takes_maps = 0; takes_maps < 2; takes_maps++) {
+    for (int is_map = 0; is_map < 2; is_map++) {
         calls = 0;
         assert_true(dm_reader_begin(&reader));
-        if (takes_maps)
-            dm_reader_take_maps(&reader);
-        assert_int_equal(dm_reader_feed(&reader, resp, used), takes_maps);
-        if (takes_maps) {
+        dm_reader_expect(&reader, is_map);
+        assert_int_equal(dm_reader_feed(&reader, resp, used), is_map);
+        if (is_map) {
             assert_true(dm_reader_next(&reader, &reply));
             assert_true(dm_slots_read(reply, ASKED, count_call, &calls));
             assert_int_equal(calls, DM_SLOTS);
@@ -173,8 +172,8 @@ static void test_a_map_is_read_when_each_slot_is_a_range(void **state)
     }
 }
 
-/* More elements or bytes than any map has are refused by such a reader, too. */
-static void test_a_reader_of_maps_has_limits(void **state)
+/* More elements or bytes than any map has are refused by a reader that expects a map, too. */
+static void test_a_reader_that_expects_a_map_has_limits(void **state)
 {
     static const char *const texts[] = { "*16385\r\n", "*1000000000\r\n", "*2\r\n*1000000\r\n" };
     static char piece[1024 * 1024];
@@ -185,13 +184,13 @@ static void test_a_reader_of_maps_has_limits(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
         assert_true(dm_reader_begin(&reader));
-        dm_reader_take_maps(&reader);
+        dm_reader_expect(&reader, true);
         assert_true(dm_reader_feed(&reader, texts[i], strlen(texts[i])));
         assert_false(dm_reader_next(&reader, &reply));
         dm_reader_end(&reader);
     }
     assert_true(dm_reader_begin(&reader));
-    dm_reader_take_maps(&reader);
+    dm_reader_expect(&reader, true);
     assert_true(dm_reader_feed(&reader, "$500000000\r\n", 12));
     while (pieces < 20 && dm_reader_feed(&reader, piece, sizeof piece))
         pieces++;
@@ -475,7 +474,7 @@ int main(void)
         cmocka_unit_test(test_a_map_is_read),
         cmocka_unit_test(test_a_map_may_have_holes),
         cmocka_unit_test(test_a_map_is_read_when_each_slot_is_a_range),
-        cmocka_unit_test(test_a_reader_of_maps_has_limits),
+        cmocka_unit_test(test_a_reader_that_expects_a_map_has_limits),
         cmocka_unit_test(test_a_host_is_read_as_it_is_announced),
         cmocka_unit_test(test_a_map_is_refused_when_a_range_is_nonsense),
         cmocka_unit_test(test_a_map_is_refused_when_it_is_no_list),
