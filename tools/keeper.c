@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/ident.h"
 #include "base/place.h"
+#include "runtime/settings.h"
 #include "shared/keeper_talk.h"
 
 /* A keeper that is stopped is passed over. */
@@ -86,9 +86,9 @@ static bool ask_all(int folder, const char *name, struct keeper_job *ret_job)
 
 static bool is_keeper_of_this_host(const dmutex_info_t *holder)
 {
-    char host[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
+    char host[DM_HOST_ROOM];
 
-    dm_ident_names(host, program);
+    dm_settings_host(host);
     return strcmp(holder->program, KEEPER_PROGRAM) == 0 && strcmp(holder->host, host) == 0;
 }
 

@@ -224,6 +224,7 @@ static uint32_t health_of(const pthread_mutex_t *mutex)
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info)
 {
     const pthread_mutex_t *own = dm_local_mutex(mutex);
+    const char *host = secure_getenv("DMUTEX_HOST");
     int holder = holder_of(own);
 
     memset(ret_info, 0, sizeof *ret_info);
@@ -236,5 +237,6 @@ void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info)
     ret_info->thread = (uint64_t)holder;
     ret_info->hold_count = depth_of(own);
     ret_info->pid = (uint32_t)getpid();
-    dm_ident_names(ret_info->host, ret_info->program);
+    dm_ident_host(host ? host : "", ret_info->host);
+    dm_ident_program(ret_info->program);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,10 +94,10 @@ static bool read_local(struct reader *reader, char *value)
 }
 
 /*
- * 10s, 500ms, 2min, or bare milliseconds: as in dmutex-preload(5). The first byte must be a digit, because strtoul()
- * would take blanks and a sign. The number is compared before the multiplication, which cannot overflow then.
+ * The first byte must be a digit, because strtoul() would take blanks and a sign. The number is compared before the
+ * multiplication, which cannot overflow then.
  */
-static bool read_lease(struct reader *reader, char *value)
+bool dm_conffile_time(const char *value, uint32_t least_ms, uint32_t most_ms, uint32_t *ret_ms)
 {
     static const struct {
         const char *unit;
@@ -109,13 +110,107 @@ static bool read_lease(struct reader *reader, char *value)
     number = strtoul(value, &end, 10);
     for (size_t i = 0; i < DM_COUNT(units); i++) {
         if (errno || *value < '0' || *value > '9' || strcmp(end, units[i].unit) != 0 ||
-            number > 3600000 / units[i].ms || number * units[i].ms < 100)
+            number > most_ms / units[i].ms || number * units[i].ms < least_ms)
             continue;
-        reader->file->lease_ms = (uint32_t)(number * units[i].ms);
+        *ret_ms = (uint32_t)(number * units[i].ms);
         return true;
     }
-    return complain(
-        reader, "Lease \"%.100s\" is not a time from 100 ms to 1 hour: 10s, 500ms, 2min, or bare milliseconds", value);
+    return false;
+}
+
+static bool read_lease(struct reader *reader, char *value)
+{
+    return dm_conffile_time(value, 100, 3600000, &reader->file->lease_ms) ||
+           complain(reader,
+                    "Lease \"%.100s\" is not a time from 100 ms to 1 hour: 10s, 500ms, 2min, or bare milliseconds",
+                    value);
+}
+
+static bool read_linger(struct reader *reader, char *value)
+{
+    return dm_conffile_time(value, 0, UINT32_MAX - 1, &reader->file->linger_ms) ||
+           complain(reader, "Linger \"%.100s\" is not a time: 1s, 500ms, 2min, or bare milliseconds", value);
+}
+
+bool dm_conffile_on_down(const char *value, bool *ret_fails)
+{
+    bool fails = strcmp(value, "fail") == 0;
+
+    if (!fails && strcmp(value, "wait") != 0)
+        return false;
+    *ret_fails = fails;
+    return true;
+}
+
+static bool read_on_down(struct reader *reader, char *value)
+{
+    return dm_conffile_on_down(value, &reader->file->fails_when_down) ||
+           complain(reader, "OnDown \"%.100s\" is neither wait nor fail", value);
+}
+
+/* sigabbrev_np() knows the names without SIG; 0 is no signal. */
+static int signal_by_name(const char *name)
+{
+    if (strncmp(name, "SIG", 3) == 0)
+        name += 3;
+    for (int number = 1; number < NSIG; number++) {
+        const char *abbreviation = sigabbrev_np(number);
+
+        if (abbreviation && strcmp(abbreviation, name) == 0)
+            return number;
+    }
+    return 0;
+}
+
+bool dm_conffile_on_lost(const char *value, enum dm_on_lost *ret_on_lost, int *ret_signal)
+{
+    int signal = strncmp(value, "signal:", 7) == 0 ? signal_by_name(value + 7) : 0;
+
+    if (strcmp(value, "log") == 0)
+        *ret_on_lost = DM_LOST_LOG;
+    else if (strcmp(value, "abort") == 0)
+        *ret_on_lost = DM_LOST_ABORT;
+    else if (signal)
+        *ret_on_lost = DM_LOST_SIGNAL;
+    else
+        return false;
+    *ret_signal = signal;
+    return true;
+}
+
+static bool read_on_lost(struct reader *reader, char *value)
+{
+    return dm_conffile_on_lost(value, &reader->file->on_lost, &reader->file->lost_signal) ||
+           complain(reader, "OnLost \"%.100s\" is none of log, abort and signal:NAME", value);
+}
+
+static bool read_host(struct reader *reader, char *value)
+{
+    if (!*value)
+        return complain(reader, "Host is empty: write a name for this host, or leave the key out");
+    return copy(reader, reader->file->host, sizeof reader->file->host, value);
+}
+
+/* Paths are absolute, because the programs that read this file run in many directories. */
+static bool read_log(struct reader *reader, char *value)
+{
+    static const char *const levels[] = { "warn", "info", "debug" };
+    const char *colon = strchrnul(value, ':');
+
+    for (size_t i = 0; i < DM_COUNT(levels); i++) {
+        size_t length = strlen(levels[i]);
+
+        if ((size_t)(colon - value) == length && memcmp(value, levels[i], length) == 0 && (!*colon || colon[1] == '/'))
+            return copy(reader, reader->file->log, sizeof reader->file->log, value);
+    }
+    return complain(reader, "Log \"%.100s\" is none of warn, info and debug, alone or with :/PATH", value);
+}
+
+static bool read_metrics(struct reader *reader, char *value)
+{
+    if (*value != '/')
+        return complain(reader, "Metrics \"%.100s\" is no absolute path", value);
+    return copy(reader, reader->file->metrics, sizeof reader->file->metrics, value);
 }
 
 /* The index of a key is the key's bit in reader.seen. */
@@ -123,10 +218,11 @@ static const struct key {
     const char *name;
     enum section section;
     bool (*read)(struct reader *reader, char *value);
-} keys[] = { { "Url", SECTION_SERVER, read_url },
-             { "PasswordFile", SECTION_SERVER, read_password_file },
-             { "Local", SECTION_SERVER, read_local },
-             { "Lease", SECTION_DEFAULTS, read_lease } };
+} keys[] = { { "Url", SECTION_SERVER, read_url },          { "PasswordFile", SECTION_SERVER, read_password_file },
+             { "Local", SECTION_SERVER, read_local },      { "Host", SECTION_DEFAULTS, read_host },
+             { "Lease", SECTION_DEFAULTS, read_lease },    { "Linger", SECTION_DEFAULTS, read_linger },
+             { "Log", SECTION_DEFAULTS, read_log },        { "Metrics", SECTION_DEFAULTS, read_metrics },
+             { "OnDown", SECTION_DEFAULTS, read_on_down }, { "OnLost", SECTION_DEFAULTS, read_on_lost } };
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
@@ -179,7 +275,8 @@ static bool read_key(struct reader *reader, char *line)
         return keys[i].read(reader, strip(value));
     }
     return complain(reader,
-                    "there is no key \"%.100s\" here: [server] has Url, PasswordFile and Local, [defaults] has Lease",
+                    "there is no key \"%.100s\" here: [server] has Url, PasswordFile and Local; [defaults] has Host, "
+                    "Lease, Linger, Log, Metrics, OnDown and OnLost",
                     line);
 }
 

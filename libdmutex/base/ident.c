@@ -42,29 +42,28 @@ static void copy_word(char *to, size_t room, const char *from)
         snprintf(to, room, "-");
 }
 
-static void host_label(char host[DM_HOST_ROOM])
+void dm_ident_host(const char *given, char ret_host[DM_HOST_ROOM])
 {
-    const char *given = secure_getenv("DMUTEX_HOST");
-    char name[DM_HOST_ROOM] = "";
+    char own[DM_HOST_ROOM] = "";
 
-    if (!given && gethostname(name, sizeof name - 1) == 0)
-        given = name;
-    copy_word(host, DM_HOST_ROOM, given ? given : "");
+    if (!*given && gethostname(own, sizeof own - 1) == 0)
+        given = own;
+    copy_word(ret_host, DM_HOST_ROOM, given);
 }
 
-void dm_ident_names(char ret_host[DM_HOST_ROOM], char ret_program[DM_PROGRAM_ROOM])
+void dm_ident_program(char ret_program[DM_PROGRAM_ROOM])
 {
-    host_label(ret_host);
     copy_word(ret_program, DM_PROGRAM_ROOM, program_invocation_short_name);
 }
 
-void dm_ident_draw(struct dm_ident *ret_ident)
+void dm_ident_draw(struct dm_ident *ret_ident, const char *host)
 {
     uint64_t bits[2];
-    char host[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
+    char word[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
 
     dm_ident_random(bits, 2);
     snprintf(ret_ident->uuid, sizeof ret_ident->uuid, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
-    dm_ident_names(host, program);
-    snprintf(ret_ident->label, sizeof ret_ident->label, "%d %s %s", (int)getpid(), host, program);
+    dm_ident_host(host, word);
+    dm_ident_program(program);
+    snprintf(ret_ident->label, sizeof ret_ident->label, "%d %s %s", (int)getpid(), word, program);
 }

@@ -23,11 +23,14 @@ struct dm_ident {
     char label[DM_LABEL_ROOM];
 };
 
-/* Draws a new uuid and reads the label anew. */
-void dm_ident_draw(struct dm_ident *ret_ident);
+/* Draws a new uuid and writes the label.  `host` as for dm_ident_host(). */
+void dm_ident_draw(struct dm_ident *ret_ident, const char *host);
 
-/* Reads the host's label and the program's name, each one word. */
-void dm_ident_names(char ret_host[DM_HOST_ROOM], char ret_program[DM_PROGRAM_ROOM]);
+/* The name of this host, as one word: the given one, or the host's own if that is "". */
+void dm_ident_host(const char *given, char ret_host[DM_HOST_ROOM]);
+
+/* The program's name, as one word. */
+void dm_ident_program(char ret_program[DM_PROGRAM_ROOM]);
 
 /* `count` random 64-bit words, none of them 0. */
 void dm_ident_random(uint64_t *ret_words, unsigned count);

@@ -30,7 +30,8 @@ struct line {
 
 /*
  * lock guards the callback, its user and the lines that wait. Rank LOG: nothing nests in it; not held while the
- * callback runs. env_level and env_path are written once, before any thread reads them, by pthread_once().
+ * callback runs. env_level is atomic, and set after env_fd and env_path: by DMUTEX_LOG, in pthread_once(), or else once
+ * by dm_log_set_default().
  */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
@@ -123,7 +124,7 @@ static void DM_PRINTF(1, 2) say(const char *format, ...)
     vsnprintf(line + head, LINE_ROOM, format, args);
     va_end(args);
     dm_text_clean(line + head);
-    write_line(env_fd, line, strlen(line));
+    write_line(__atomic_load_n(&env_fd, __ATOMIC_RELAXED), line, strlen(line));
 }
 
 /*
@@ -173,29 +174,43 @@ static int log_file(void)
     return old;
 }
 
-/* DMUTEX_LOG=warn|info|debug[:path] */
-static void read_environment(void)
+/* value: warn|info|debug[:path] */
+static void take_setting(const char *value, const char *from)
 {
-    const char *value = secure_getenv("DMUTEX_LOG");
-    const char *colon, *why = "";
+    const char *colon = strchrnul(value, ':'), *why = "";
+    int level = level_by_name(value, (size_t)(colon - value));
 
-    if (!value)
-        return;
-    colon = strchrnul(value, ':');
-    env_level = level_by_name(value, (size_t)(colon - value));
-    if (!env_level) {
-        env_level = DMUTEX_LOG_WARN;
-        say("DMUTEX_LOG: \"%.*s\" is none of warn, info and debug: warn is taken", (int)(colon - value), value);
+    if (!level) {
+        level = DMUTEX_LOG_WARN;
+        say("%s: \"%.*s\" is none of warn, info and debug: warn is taken", from, (int)(colon - value), value);
     }
     if (*colon) {
         int fd = open_tagged(colon + 1, &why);
 
         env_path = fd >= 0 ? strdup(colon + 1) : NULL;
         if (fd >= 0)
-            env_fd = fd;
+            __atomic_store_n(&env_fd, fd, __ATOMIC_RELAXED);
         else
-            say("DMUTEX_LOG: %.400s cannot be the log, because it %s: the log goes to standard error", colon + 1, why);
+            say("%s: %.400s cannot be the log, because it %s: the log goes to standard error", from, colon + 1, why);
     }
+    __atomic_store_n(&env_level, level, __ATOMIC_RELEASE);
+}
+
+static void read_environment(void)
+{
+    const char *value = secure_getenv("DMUTEX_LOG");
+
+    if (value)
+        take_setting(value, "DMUTEX_LOG");
+}
+
+void dm_log_set_default(const char *value, const char *from)
+{
+    static bool is_set;
+
+    pthread_once(&env_once, read_environment);
+    if (!__atomic_load_n(&env_level, __ATOMIC_RELAXED) && !__atomic_test_and_set(&is_set, __ATOMIC_RELAXED))
+        take_setting(value, from);
 }
 
 /* Without memory the line is lost, and nothing else. */
@@ -266,7 +281,7 @@ bool dm_log_is_heard(int level)
 
     pthread_once(&env_once, read_environment);
     dm_mutex_lock(&lock);
-    is_heard = callback || level <= env_level;
+    is_heard = callback || level <= __atomic_load_n(&env_level, __ATOMIC_ACQUIRE);
     dm_mutex_unlock(&lock);
     return is_heard;
 }
@@ -285,7 +300,7 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
     dm_mutex_lock(&lock);
     log = callback;
     user = callback_user;
-    to_env = level <= env_level;
+    to_env = level <= __atomic_load_n(&env_level, __ATOMIC_ACQUIRE);
     dm_mutex_unlock(&lock);
     if (log || to_env) {
         message = line + write_head(level, line);

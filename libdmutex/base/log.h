@@ -24,6 +24,12 @@ void dm_log_deliver(void);
 /* The application's callback; NULL for none. */
 void dm_log_set(dmutex_log_fn log, void *user);
 
+/*
+ * Where messages go if DMUTEX_LOG does not say: `value` is as in DMUTEX_LOG, and `from` names its source in messages.
+ * The first call counts, and later ones do nothing.
+ */
+void dm_log_set_default(const char *value, const char *from);
+
 /* Around fork(): the parent holds the log's lock across fork(), so the child finds the settings whole. */
 void dm_log_fork_prepare(void);
 void dm_log_fork_parent(void);

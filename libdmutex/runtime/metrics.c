@@ -134,7 +134,7 @@ static FILE *open_beside(const char *path)
 /* A reader sees the old file or the new file, never half of one. */
 static bool replace(const char *path, const dmutex_stats_t *stats)
 {
-    char host[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
+    char program[DM_PROGRAM_ROOM];
     char *beside = NULL;
     FILE *file = NULL;
     bool is_good = false;
@@ -143,7 +143,7 @@ static bool replace(const char *path, const dmutex_stats_t *stats)
         return false;
     file = open_beside(beside);
     if (file) {
-        dm_ident_names(host, program);
+        dm_ident_program(program);
         dm_metrics_write(file, stats, program, (int)getpid());
         is_good = !ferror(file);
         is_good = fclose(file) == 0 && is_good && rename(beside, path) == 0;
@@ -163,7 +163,7 @@ static void write_file(const char *path, const dmutex_stats_t *stats)
 
     if (!replace(path, stats) && !is_told) {
         is_told = true;
-        dm_log_alarm("DMUTEX_METRICS: %.300s cannot be written (%s)", path, strerror(errno));
+        dm_log_alarm("the metrics file %.300s cannot be written: %s", path, strerror(errno));
     }
     errno = kept;
 }
@@ -197,12 +197,9 @@ static bool write_changes(struct dm_metrics *metrics)
 
 /* ---- when -------------------------------------------------------------------------------- */
 
-/* secure_getenv(): a program with more rights than its caller writes no file at the caller's wish. */
-void dm_metrics_init(struct dm_metrics *metrics)
+void dm_metrics_init(struct dm_metrics *metrics, const char *pattern)
 {
-    const char *pattern = secure_getenv("DMUTEX_METRICS");
-
-    if (pattern && *pattern)
+    if (*pattern)
         metrics->path = dm_metrics_path(pattern, (int)getpid());
 }
 

@@ -35,8 +35,8 @@ struct dm_metrics {
     uint64_t written; /* the sum of all counters in the file */
 };
 
-/* Reads the environment.  Without memory there is no file. */
-void dm_metrics_init(struct dm_metrics *metrics);
+/* `pattern` is a path with %p for the process id; "": no file.  Without memory there is no file either. */
+void dm_metrics_init(struct dm_metrics *metrics, const char *pattern);
 
 /* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
 static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)

@@ -109,6 +109,7 @@ static void undo(struct dm_runtime *runtime)
         dm_store_free_unused(runtime->store);
     }
     dm_url_free(runtime->url);
+    free(runtime->settings.metrics);
     free(runtime->metrics.path);
     free(runtime);
 }
@@ -139,14 +140,13 @@ static int make(struct dm_runtime **ret_runtime)
     if (!runtime)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     runtime->pid = getpid();
-    dm_settings_read(&runtime->settings);
-    dm_metrics_init(&runtime->metrics);
-    dm_ident_draw(&runtime->ident);
-    error = dm_settings_url(switched_url ? switched_url : configured_url, &runtime->settings, &runtime->url);
+    error = dm_settings_read(switched_url ? switched_url : configured_url, &runtime->settings, &runtime->url);
     if (error) {
         undo(runtime);
         return error;
     }
+    dm_metrics_init(&runtime->metrics, runtime->settings.metrics);
+    dm_ident_draw(&runtime->ident, runtime->settings.host);
     if (!start_runtime(runtime)) {
         error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);
         undo(runtime);

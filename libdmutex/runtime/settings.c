@@ -2,90 +2,73 @@
 #include "runtime/settings.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/conffile.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "spawn/local.h"
 
-/* secure_getenv(): a program with more rights than its caller takes no settings from the caller. */
-static bool is_env(const char *name, const char *value)
-{
-    const char *found = secure_getenv(name);
+/*
+ * Settings come from the files first; a variable of the environment then takes the place of its key.  secure_getenv():
+ * a program with more rights than its caller takes no settings from the caller.
+ */
 
-    return found && strcmp(found, value) == 0;
-}
-
-/* Checks a variable that has one of two values, or is absent.  Logs any other value. */
-static void check_values(const char *name, const char *one, const char *other)
-{
-    const char *value = secure_getenv(name);
-
-    if (value && *value && strcmp(value, one) != 0 && strcmp(value, other) != 0)
-        dm_log_alarm("%s=%s is neither %s nor %s, and is ignored", name, value, one, other);
-}
-
-/* sigabbrev_np() knows the names without SIG; 0 is no signal. */
-static int signal_by_name(const char *name)
-{
-    if (strncmp(name, "SIG", 3) == 0)
-        name += 3;
-    for (int number = 1; number < NSIG; number++) {
-        const char *abbreviation = sigabbrev_np(number);
-
-        if (abbreviation && strcmp(abbreviation, name) == 0)
-            return number;
-    }
-    return 0;
-}
-
-/* A word that nobody knows is told and changes nothing: a typing error must not end the program at its first loss. */
+/* A value that nobody knows is told and changes nothing: a typing error must not end the program at its first loss. */
 static void read_on_lost(struct dm_settings *settings)
 {
     const char *value = secure_getenv("DMUTEX_ONLOST");
 
-    if (!value || strcmp(value, "log") == 0)
-        return;
-    if (strcmp(value, "abort") == 0) {
-        settings->on_lost = DM_LOST_ABORT;
-        return;
-    }
-    if (strncmp(value, "signal:", 7) == 0)
-        settings->lost_signal = signal_by_name(value + 7);
-    if (settings->lost_signal)
-        settings->on_lost = DM_LOST_SIGNAL;
-    else
-        dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME; a lost hold is only logged", value);
+    if (value && !dm_conffile_on_lost(value, &settings->on_lost, &settings->lost_signal))
+        dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME, and is ignored", value);
 }
 
-/* Whole milliseconds; anything else is logged and ignored. */
+static void read_on_down(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_ONDOWN");
+
+    if (value && *value && !dm_conffile_on_down(value, &settings->fails_when_down))
+        dm_log_alarm("DMUTEX_ONDOWN=%s is neither wait nor fail, and is ignored", value);
+}
+
 static void read_linger(struct dm_settings *settings)
 {
     const char *value = secure_getenv("DMUTEX_LINGER");
-    char *end;
-    unsigned long ms;
 
-    if (!value || !*value)
-        return;
-    errno = 0;
-    ms = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno || ms >= UINT32_MAX)
-        dm_log_alarm("DMUTEX_LINGER=%s is no number of milliseconds, and is ignored", value);
-    else
-        settings->linger_ms = (uint32_t)ms;
+    if (value && *value && !dm_conffile_time(value, 0, UINT32_MAX - 1, &settings->linger_ms))
+        dm_log_alarm("DMUTEX_LINGER=%s is no time, such as 500ms, 2s or bare milliseconds, and is ignored", value);
 }
 
-/* Read when a runtime is made, and again for another server; a change of the environment in between has no effect. */
-void dm_settings_read(struct dm_settings *ret_settings)
+static const char *value_of(const char *variable, const char *in_file)
 {
-    memset(ret_settings, 0, sizeof *ret_settings);
-    check_values("DMUTEX_ONDOWN", "wait", "fail");
-    ret_settings->fails_when_down = is_env("DMUTEX_ONDOWN", "fail");
-    read_on_lost(ret_settings);
-    read_linger(ret_settings);
+    const char *value = secure_getenv(variable);
+
+    return value && *value ? value : in_file;
+}
+
+/* The log is set up first, because the other values may be reported there. */
+static void take_file(const struct dm_conffile *file, struct dm_settings *ret_settings)
+{
+    if (*file->log)
+        dm_log_set_default(file->log, "Log of dmutex.conf");
+    *ret_settings = (struct dm_settings){
+        .fails_when_down = file->fails_when_down,
+        .on_lost = file->on_lost,
+        .lost_signal = file->lost_signal,
+        .linger_ms = file->linger_ms,
+        .lease_ms = file->lease_ms,
+    };
+}
+
+static bool take_environment(const struct dm_conffile *file, struct dm_settings *settings)
+{
+    read_on_down(settings);
+    read_on_lost(settings);
+    read_linger(settings);
+    snprintf(settings->host, sizeof settings->host, "%s", value_of("DMUTEX_HOST", file->host));
+    settings->metrics = strdup(value_of("DMUTEX_METRICS", file->metrics));
+    return settings->metrics;
 }
 
 /* The folder of a local server is checked when the URL is read, so that the sentence comes with the first call. */
@@ -141,10 +124,10 @@ static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_
 }
 
 /*
- * The application's URL goes before the environment's, and both before the file's.  The file is read in any case,
- * because it may set the lease; a bad file stops only a process that has no other URL.
+ * The application's URL goes before the environment's, and both before the file's.  A bad file stops only a process
+ * that has no other URL.
  */
-int dm_settings_url(const char *configured, struct dm_settings *settings, struct dm_url **ret_url)
+int dm_settings_read(const char *configured, struct dm_settings *ret_settings, struct dm_url **ret_url)
 {
     const char *environment = secure_getenv("DMUTEX_URL");
     const char *text = configured ? configured : environment;
@@ -156,16 +139,29 @@ int dm_settings_url(const char *configured, struct dm_settings *settings, struct
     if (!file)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     is_good = dm_conffile_read_all(file, reason);
-    if (is_good)
-        settings->lease_ms = file->lease_ms;
-    if (is_good && *file->passed_over)
+    if (!is_good)
+        memset(file, 0, sizeof *file);
+    take_file(file, ret_settings);
+    if (*file->passed_over)
         dm_log_info("%s is not looked at: this user may not enter a folder on the way", file->passed_over);
     if (is_named && !is_good)
         dm_log_alarm("the configuration file is not used: %s", reason);
-    if (is_named)
+    if (!take_environment(file, ret_settings))
+        error = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    else if (is_named)
         error = read_url(text, NULL, ret_url);
     else
         error = is_good ? read_url_of_file(file, ret_url) : dm_fail(DM_FAIL_BAD_FILE, "%s", reason);
     free(file);
     return error;
+}
+
+void dm_settings_host(char ret_host[DM_HOST_ROOM])
+{
+    char reason[DM_CONFFILE_REASON_ROOM];
+    struct dm_conffile *file = malloc(sizeof *file);
+    bool is_good = file && dm_conffile_read_all(file, reason);
+
+    dm_ident_host(value_of("DMUTEX_HOST", is_good ? file->host : ""), ret_host);
+    free(file);
 }

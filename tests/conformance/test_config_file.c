@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../lib/command.h"
 #include "../lib/testlib.h"
 
 static char home[300], path[400];
@@ -124,6 +125,32 @@ static void test_a_file_that_cannot_be_used_is_told(void **state)
     actor_end(a);
 }
 
+/* What the environment does not set, the file sets: the host's name for others, the metrics file, the log. */
+static void test_the_file_sets_what_the_environment_leaves_out(void **state)
+{
+    char log[400], metrics[400];
+    dmutex_info_t info = { .struct_size = sizeof info };
+    struct actor *a;
+
+    (void)state;
+    snprintf(log, sizeof log, "%s/log-of-the-file", home);
+    snprintf(metrics, sizeof metrics, "%s/metrics-of-the-file", home);
+    write_file("[defaults]\nHost=web-7\nMetrics=%s\nLog=info:%s\nOnDown=fail\n", metrics, log);
+    make_normal(&mutex, "file/defaults", 0);
+    a = actor_start_with(the_server, "DMUTEX_HOST=", NULL);
+    actor_do(a, "0", "lock file/defaults");
+    assert_result(dmutex_getinfo_np(&mutex, &info), 0);
+    assert_string_equal(info.host, "web-7");
+    actor_end(a);
+    command_run("grep dmutex_acquisitions_total %s", metrics);
+    assert_status(0);
+    a = actor_start_with(the_server, "DMUTEX_URL=unix:///nowhere?command_timeout=200", "DMUTEX_HOST=web-8", NULL);
+    actor_do(a, "ENOLCK", "lock file/defaults");
+    actor_end(a);
+    command_run("grep 'libdmutex\\[' %s", log);
+    assert_status(0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +158,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_environment_and_the_program_go_before_the_file),
         cmocka_unit_test(test_local_is_not_fallen_back_to_when_it_is_forbidden),
         cmocka_unit_test(test_a_file_that_cannot_be_used_is_told),
+        cmocka_unit_test(test_the_file_sets_what_the_environment_leaves_out),
         cmocka_unit_test(test_nothing_is_left),
     };
 

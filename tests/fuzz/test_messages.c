@@ -154,7 +154,7 @@ static void set_up(void)
     const struct dm_host host = { .user = &runtime, .on_message = dm_inbox_take };
     char reason[DM_REASON_ROOM];
 
-    dm_ident_draw(&runtime.ident);
+    dm_ident_draw(&runtime.ident, "");
     runtime.store = dm_redis_open(dm_url_parse("unix:///nowhere", reason), &runtime.ident, &host);
     must(runtime.store);
     dm_registry_init(&runtime.registry, runtime.store, 0);

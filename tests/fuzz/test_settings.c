@@ -72,23 +72,8 @@ static void ignore(int level, const char *message, void *user)
     must(level > 0 && message);
 }
 
-static void read_settings(void)
+static void check_url(struct dm_url *url)
 {
-    struct dm_settings settings;
-
-    dm_log_set(ignore, NULL);
-    dm_settings_read(&settings);
-    must((settings.on_lost == DM_LOST_SIGNAL) == (settings.lost_signal > 0 && settings.lost_signal < NSIG));
-    must(settings.on_lost == DM_LOST_SIGNAL || settings.lost_signal == 0);
-}
-
-static void read_url(void)
-{
-    struct dm_settings settings;
-    struct dm_url *url = NULL;
-
-    if (dm_settings_url(NULL, &settings, &url) != 0)
-        return;
     must(url);
     if (url->kind != DM_URL_TCP)
         must(url->path && strlen(url->path) < sizeof((struct sockaddr_un *)0)->sun_path);
@@ -96,12 +81,12 @@ static void read_url(void)
 }
 
 /* Three words: scripts store a label between blanks. A digit at first: no label looks like a mark of a hold. */
-static void read_label(void)
+static void check_label(const char *host)
 {
     struct dm_ident ident;
     int blanks = 0;
 
-    dm_ident_draw(&ident);
+    dm_ident_draw(&ident, host);
     for (const char *at = ident.label; *at; at++) {
         must(isgraph((unsigned char)*at) || *at == ' ');
         blanks += *at == ' ';
@@ -113,13 +98,21 @@ static void read_label(void)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static char lines[FUZZ_INPUT_MAX + 1];
+    struct dm_settings settings;
+    struct dm_url *url = NULL;
+    int error;
 
     if (length > FUZZ_INPUT_MAX)
         return 0;
     strcpy(lines, fuzz_text(bytes, length));
     set_environment(lines);
-    read_settings();
-    read_url();
-    read_label();
+    dm_log_set(ignore, NULL);
+    error = dm_settings_read(NULL, &settings, &url);
+    must((settings.on_lost == DM_LOST_SIGNAL) == (settings.lost_signal > 0 && settings.lost_signal < NSIG));
+    must(settings.on_lost == DM_LOST_SIGNAL || settings.lost_signal == 0);
+    check_label(settings.host);
+    if (!error)
+        check_url(url);
+    free(settings.metrics);
     return 0;
 }

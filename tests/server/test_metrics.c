@@ -197,11 +197,11 @@ static void test_locks_go_on_when_the_file_cannot_be_written(void **state)
 {
     (void)state;
     run_with_metrics("", "nowhere/file.prom", "");
-    assert_errors("DMUTEX_METRICS: nowhere/file.prom cannot be written (No such file or directory)");
-    command_run("printf '%%s' '%s' | grep -c DMUTEX_METRICS", ran.errors);
+    assert_errors("the metrics file nowhere/file.prom cannot be written: No such file or directory");
+    command_run("printf '%%s' '%s' | grep -c 'metrics file'", ran.errors);
     assert_string_equal(ran.output, "1\n");
     run_with_metrics("mkdir taken;", "taken", "");
-    assert_errors("DMUTEX_METRICS: taken cannot be written");
+    assert_errors("the metrics file taken cannot be written");
     assert_none("taken.*");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* base/conffile: the grammar of dmutex.conf(5), and the files that are refused. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,6 +58,29 @@ static void test_a_file_is_read_when_it_has_all_keys(void **state)
     assert_int_equal(conf.lease_ms, 120000);
 }
 
+/* Each key of [defaults] has the values of its variable. */
+static void test_defaults_are_read_when_they_are_written_as_in_the_environment(void **state)
+{
+    (void)state;
+    write_file(
+        "[defaults]\nHost=db 2\nLinger=2s\nLog=info:/var/log/a\nMetrics=/m/%p.prom\nOnDown=fail\nOnLost=signal:USR1");
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_string_equal(conf.host, "db 2");
+    assert_int_equal(conf.linger_ms, 2000);
+    assert_string_equal(conf.log, "info:/var/log/a");
+    assert_string_equal(conf.metrics, "/m/%p.prom");
+    assert_true(conf.fails_when_down);
+    assert_int_equal(conf.on_lost, DM_LOST_SIGNAL);
+    assert_int_equal(conf.lost_signal, SIGUSR1);
+    write_file("[defaults]\nLog=debug\nOnDown=wait\nOnLost=log\nLinger=0\n");
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_string_equal(conf.log, "debug");
+    assert_false(conf.fails_when_down);
+    assert_int_equal(conf.on_lost, DM_LOST_LOG);
+    assert_int_equal(conf.lost_signal, 0);
+    assert_int_equal(conf.linger_ms, 0);
+}
+
 /* A second file changes only the keys in the file; an earlier password is not used for another server. */
 static void test_a_second_file_changes_only_what_it_says(void **state)
 {
@@ -107,6 +131,14 @@ static void test_a_mistake_is_told_with_its_line(void **state)
         { "[defaults]\nLease=10 s\n", "Lease \"10 s\" is not a time" },
         { "[defaults]\nLease=99999999999999999999s\n", "is not a time" },
         { "[defaults]\nLease=\n", "Lease \"\" is not a time" },
+        { "[defaults]\nHost=\n", ":2: Host is empty" },
+        { "[defaults]\nLinger=soon\n", ":2: Linger \"soon\" is not a time" },
+        { "[defaults]\nLog=all\n", ":2: Log \"all\" is none of warn, info and debug" },
+        { "[defaults]\nLog=infor\n", ":2: Log \"infor\" is none of" },
+        { "[defaults]\nLog=info:log\n", ":2: Log \"info:log\" is none of" },
+        { "[defaults]\nMetrics=m.prom\n", ":2: Metrics \"m.prom\" is no absolute path" },
+        { "[defaults]\nOnDown=no\n", ":2: OnDown \"no\" is neither wait nor fail" },
+        { "[defaults]\nOnLost=signal:NONE\n", ":2: OnLost \"signal:NONE\" is none of log, abort and signal:NAME" },
     };
 
     (void)state;
@@ -237,6 +269,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         with_a_folder(test_a_file_is_read_when_it_has_all_keys),
+        with_a_folder(test_defaults_are_read_when_they_are_written_as_in_the_environment),
         with_a_folder(test_a_second_file_changes_only_what_it_says),
         with_a_folder(test_an_absent_file_says_nothing),
         with_a_folder(test_a_mistake_is_told_with_its_line),
