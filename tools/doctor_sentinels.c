@@ -6,14 +6,16 @@
 #include "doctor.h"
 #include "redis/council.h"
 
+#define SENTINELS_MOST 1000 /* a greater number is nonsense */
+
 /* What the listed sentinels have said. */
 struct assembly {
     struct dm_master masters[DM_URL_HOSTS_MOST];
     int votes[DM_URL_HOSTS_MOST];
     int master_count;
     int heard;
-    long long others;     /* the most that one sentinel knows beside itself */
-    long long down_after; /* ms, as the last one says; 0: not known */
+    long long others[DM_URL_HOSTS_MOST]; /* so many each of them knows beside itself */
+    long long down_after;                /* ms, as the last one says; 0: not known */
 };
 
 static const char *value_of(const redisReply *pairs, const char *key)
@@ -61,9 +63,7 @@ static void take(struct doctor *doctor, struct assembly *assembly, const char *n
                               "sentinel_password_file");
         return;
     }
-    assembly->heard++;
-    if (others > assembly->others)
-        assembly->others = others;
+    assembly->others[assembly->heard++] = others;
     assembly->down_after = atoll(value_of(details, "down-after-milliseconds"));
     count(assembly, address->element[0]->str, address->element[1]->str);
     doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s, with %s replicas and %lld other sentinels", name,
@@ -112,11 +112,26 @@ static void judge_down_after(struct doctor *doctor, long long ms)
                       DOWN_AFTER_LEAST_MS);
 }
 
+/* As the library counts: the number that a majority of the listed sentinels reach, or the listed ones. */
+static int size_of(const struct assembly *assembly, int listed)
+{
+    int size = listed;
+
+    for (int i = 0; i < assembly->heard; i++) {
+        int reached = 0;
+
+        for (int by = 0; by < assembly->heard; by++)
+            reached += assembly->others[by] >= assembly->others[i];
+        if (reached > listed / 2 && assembly->others[i] < SENTINELS_MOST && assembly->others[i] + 1 > size)
+            size = (int)assembly->others[i] + 1;
+    }
+    return size;
+}
+
 /* Whether the sentinels can agree, and on which master. */
 static const struct dm_master *judge(struct doctor *doctor, const struct assembly *assembly)
 {
-    int listed = doctor->url->host_count;
-    int size = assembly->others + 1 > listed ? (int)assembly->others + 1 : listed;
+    int size = size_of(assembly, doctor->url->host_count);
     int best = 0;
 
     for (int i = 1; i < assembly->master_count; i++) {
@@ -133,7 +148,7 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
     if (assembly->votes[best] <= size / 2) {
         doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be had",
                     assembly->votes[best], size, size / 2 + 1);
-        doctor_advise(doctor, "start the missing sentinels; list all of them in the URL");
+        doctor_advise(doctor, "start the missing sentinels; list all sentinels of the group in the URL, and no others");
         return NULL;
     }
     doctor_find(doctor, size < 3 ? GRADE_WARN : GRADE_OK, "sentinels", "%d of %d agree on the master",

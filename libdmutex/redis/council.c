@@ -2,22 +2,8 @@
 #include "redis/council.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-/*
- * Two entries may be one sentinel: one entry by the name in the URL, one by the address that another sentinel told.
- * Once both ids are known, the later entry counts no more.
- */
-static bool is_double(const struct dm_council *council, int index)
-{
-    const char *id = council->opinions[index].id;
-
-    for (int i = 0; i < index && id[0]; i++) {
-        if (strcmp(council->opinions[i].id, id) == 0)
-            return true;
-    }
-    return false;
-}
 
 /*
  * So many lists: sentinels that an operator resets find each other anew within seconds, and the lists of some rounds
@@ -25,137 +11,122 @@ static bool is_double(const struct dm_council *council, int index)
  */
 #define LISTS_TO_FORGET (DM_COUNCIL_MOST + 1)
 
+/* For so many times of `fresh_ns` a sentinel that has made a doubt makes no other one. */
+#define CALM_ROUNDS 2
+
+/* ---- who has a vote ---------------------------------------------------------------------- */
+
+static bool is_listed(const struct dm_council *council, int index)
+{
+    return index < council->listed;
+}
+
 bool dm_council_is_forgotten(const struct dm_council *council, int index)
 {
-    return index >= council->listed && council->opinions[index].unnamed >= LISTS_TO_FORGET;
+    return !is_listed(council, index) && council->opinions[index].unnamed >= LISTS_TO_FORGET;
 }
 
-int dm_council_find(const struct dm_council *council, const char *id)
+/* A stranger counts in the number of sentinels, for the one that is named there; only its answers do not count. */
+static bool has_vote(const struct dm_council *council, int index)
 {
-    for (int i = 0; i < council->count; i++) {
-        if (strcmp(council->opinions[i].id, id) == 0)
-            return i;
-    }
-    return -1;
+    return !dm_council_is_forgotten(council, index);
 }
 
-int dm_council_place(const struct dm_council *council)
+static bool is_majority_of_listed(const struct dm_council *council, int count)
 {
-    int place = 0;
-
-    while (place < council->count && !dm_council_is_forgotten(council, place))
-        place++;
-    return place < DM_COUNCIL_MOST ? place : -1;
+    return count > council->listed / 2;
 }
 
-int dm_council_add(struct dm_council *council, const char *id)
+static bool is_at(const struct dm_named *named, const struct dm_other *other)
 {
-    int index = dm_council_place(council);
-
-    council->count += index == council->count;
-    council->listed += !id[0];
-    council->opinions[index] = (struct dm_opinion){ .asked_ns = 0 };
-    dm_council_name(council, index, id);
-    return index;
+    return strcmp(named->id, other->id) == 0 && strcmp(named->host, other->host) == 0 &&
+           strcmp(named->port, other->port) == 0;
 }
 
-void dm_council_name(struct dm_council *council, int index, const char *id)
-{
-    struct dm_opinion *opinion = &council->opinions[index];
-
-    if (opinion->id[0] && strcmp(opinion->id, id) != 0)
-        opinion->asked_ns = 0;
-    snprintf(opinion->id, DM_SENTINEL_ID, "%s", id);
-}
-
-static bool is_named(const struct dm_opinion *opinion, const struct dm_other *others, int count)
+/* True if the list of `by` has that sentinel, at that address. */
+static bool names(const struct dm_opinion *by, const struct dm_other *other)
 {
     int at = 0;
 
-    while (at < count && strcmp(others[at].id, opinion->id) != 0)
+    while (at < by->other_count && !is_at(&by->others[at], other))
         at++;
-    return at < count;
+    return at < by->other_count;
 }
 
-void dm_council_take_list(struct dm_council *council, int index, const struct dm_other *others, int count)
+static bool is_named(const struct dm_council *council, const struct dm_other *other)
 {
-    council->opinions[index].others = count;
-    for (int i = council->listed; i < council->count; i++) {
-        struct dm_opinion *opinion = &council->opinions[i];
+    int count = 0;
 
-        if (is_named(opinion, others, count))
-            opinion->unnamed = 0;
-        else if (i != index && opinion->unnamed < LISTS_TO_FORGET)
-            opinion->unnamed++;
+    for (int i = 0; i < council->listed; i++)
+        count += names(&council->opinions[i], other);
+    return is_majority_of_listed(council, count);
+}
+
+static bool names_id(const struct dm_opinion *by, const char *id)
+{
+    int at = 0;
+
+    while (at < by->other_count && strcmp(by->others[at].id, id) != 0)
+        at++;
+    return at < by->other_count;
+}
+
+static bool is_known_by_majority(const struct dm_council *council, int index)
+{
+    const char *id = council->opinions[index].id;
+    int count = 1;
+
+    for (int i = 0; i < council->listed && id[0]; i++) {
+        if (i != index && strcmp(council->opinions[i].id, id) == 0)
+            return false;
+        count += i != index && names_id(&council->opinions[i], id);
     }
+    return id[0] && is_majority_of_listed(council, count);
 }
 
-static bool is_same(const struct dm_master *master, const struct dm_master *other)
+/* After each new list and each new id. */
+static void recognise(struct dm_council *council)
 {
-    return strcmp(master->host, other->host) == 0 && strcmp(master->port, other->port) == 0;
+    for (int i = 0; i < council->listed; i++)
+        council->opinions[i].is_known = is_known_by_majority(council, i);
 }
 
-/* asked_ns of an opinion that counts now; 0: the opinion counts no more. */
-static int64_t counts_from(const struct dm_council *council, int index, int64_t now_ns)
-{
-    const struct dm_opinion *opinion = &council->opinions[index];
-    bool counts = opinion->asked_ns > council->doubt_ns && opinion->asked_ns + council->fresh_ns >= now_ns &&
-                  !is_double(council, index);
+/* A set of sentinels: a bit for each index. */
+typedef unsigned set;
 
-    return counts ? opinion->asked_ns : 0;
+static bool is_in(set of, int index)
+{
+    return of >> index & 1;
+}
+
+/* True if an earlier member of the set has the same id. */
+static bool is_double(const struct dm_council *council, set of, int index)
+{
+    const char *id = council->opinions[index].id;
+
+    for (int i = 0; i < index && id[0]; i++) {
+        if (is_in(of, i) && strcmp(council->opinions[i].id, id) == 0)
+            return true;
+    }
+    return false;
 }
 
 /*
- * A listed sentinel that cannot be reached has no id, and is perhaps one of the learned sentinels; so the length of the
- * list alone counts such a sentinel.
+ * The votes of a set.  A listed sentinel that is not known, because it cannot be reached, is new, or lies about its id,
+ * may be one of the learned ones, so the two kinds are not added: else such a sentinel would vote twice.
  */
-static int count_known(const struct dm_council *council)
+static int count_votes(const struct dm_council *council, set of)
 {
-    int ids = 0;
-
-    for (int i = 0; i < council->count; i++)
-        ids += council->opinions[i].id[0] && !is_double(council, i) && !dm_council_is_forgotten(council, i);
-    return ids > council->listed ? ids : council->listed;
-}
-
-/* A sentinel has no place if there are too many, or no memory; it has a vote in the failover all the same. */
-int dm_council_size(const struct dm_council *council, int64_t now_ns)
-{
-    int size = count_known(council);
+    int known = 0, unknown = 0, learned = 0;
 
     for (int i = 0; i < council->count; i++) {
-        if (counts_from(council, i, now_ns) && council->opinions[i].others + 1 > size)
-            size = council->opinions[i].others + 1;
+        if (!is_in(of, i) || is_double(council, of, i))
+            continue;
+        learned += !is_listed(council, i);
+        known += is_listed(council, i) && council->opinions[i].is_known;
+        unknown += is_listed(council, i) && !council->opinions[i].is_known;
     }
-    return size;
-}
-
-int dm_council_majority(const struct dm_council *council, int64_t now_ns)
-{
-    return dm_council_size(council, now_ns) / 2 + 1;
-}
-
-bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns)
-{
-    return counts_from(council, index, now_ns) != 0;
-}
-
-int dm_council_heard(const struct dm_council *council, int64_t now_ns)
-{
-    int heard = 0;
-
-    for (int i = 0; i < council->count; i++)
-        heard += counts_from(council, i, now_ns) != 0;
-    return heard;
-}
-
-int dm_council_missing(const struct dm_council *council, int64_t now_ns)
-{
-    for (int i = 0; i < council->count; i++) {
-        if (!is_double(council, i) && !dm_council_is_forgotten(council, i) && !counts_from(council, i, now_ns))
-            return i;
-    }
-    return -1;
+    return known + (unknown > learned ? unknown : learned);
 }
 
 /* The highest number that so many of the numbers reach. */
@@ -172,23 +143,232 @@ static int64_t reached_by(int64_t *numbers, int count, int how_many)
     return numbers[how_many - 1];
 }
 
+/* As a majority of the listed ones say: a sentinel without a place here has a vote in the failover all the same. */
+static int size_by_lists(const struct dm_council *council)
+{
+    int64_t counts[DM_COUNCIL_MOST];
+
+    for (int i = 0; i < council->listed; i++)
+        counts[i] = council->opinions[i].other_count + 1;
+    return (int)reached_by(counts, council->listed, council->listed / 2 + 1);
+}
+
+int dm_council_size(const struct dm_council *council)
+{
+    set all = 0;
+    int size = council->listed, votes, by_lists = size_by_lists(council);
+
+    for (int i = 0; i < council->count; i++)
+        all |= (set)has_vote(council, i) << i;
+    votes = count_votes(council, all);
+    size = votes > size ? votes : size;
+    return by_lists > size ? by_lists : size;
+}
+
+int dm_council_majority(const struct dm_council *council)
+{
+    return dm_council_size(council) / 2 + 1;
+}
+
+/* ---- sentinels come and go --------------------------------------------------------------- */
+
+void dm_council_add_listed(struct dm_council *council)
+{
+    council->opinions[council->count] = (struct dm_opinion){ .asked_ns = 0 };
+    council->listed = ++council->count;
+}
+
+void dm_council_clear(struct dm_council *council)
+{
+    for (int i = 0; i < council->listed; i++)
+        free(council->opinions[i].others);
+    council->count = council->listed = 0;
+}
+
+static struct dm_named copy_of(const struct dm_other *other)
+{
+    struct dm_named named;
+
+    snprintf(named.id, sizeof named.id, "%s", other->id);
+    snprintf(named.host, sizeof named.host, "%s", other->host);
+    snprintf(named.port, sizeof named.port, "%s", other->port);
+    return named;
+}
+
+static struct dm_other to_other(const struct dm_named *named)
+{
+    return (struct dm_other){ named->id, named->host, named->port };
+}
+
+/* After each list of a listed sentinel. */
+static void count_unnamed(struct dm_council *council)
+{
+    for (int i = council->listed; i < council->count; i++) {
+        struct dm_opinion *opinion = &council->opinions[i];
+        struct dm_other other = to_other(&opinion->named);
+
+        if (is_named(council, &other))
+            opinion->unnamed = 0;
+        else if (opinion->unnamed < LISTS_TO_FORGET)
+            opinion->unnamed++;
+    }
+}
+
+void dm_council_take_list(struct dm_council *council, int index, const struct dm_other *others, int count)
+{
+    struct dm_opinion *opinion = &council->opinions[index];
+    struct dm_named *list = is_listed(council, index) ? malloc((size_t)(count + 1) * sizeof *list) : NULL;
+
+    if (!list)
+        return;
+    for (int i = 0; i < count; i++)
+        list[i] = copy_of(&others[i]);
+    free(opinion->others);
+    opinion->others = list;
+    opinion->other_count = count;
+    count_unnamed(council);
+    recognise(council);
+}
+
+/* A listed sentinel is asked at its place in the URL; and a learned one at each place where a majority has named it. */
+static bool is_here(const struct dm_council *council, const struct dm_other *other)
+{
+    for (int i = 0; i < council->count; i++) {
+        const struct dm_opinion *opinion = &council->opinions[i];
+
+        if (is_listed(council, i) ? strcmp(opinion->id, other->id) == 0
+                                  : is_at(&opinion->named, other) && has_vote(council, i))
+            return true;
+    }
+    return false;
+}
+
+int dm_council_place_for(const struct dm_council *council, const struct dm_other *other)
+{
+    int place = council->listed;
+
+    if (is_here(council, other) || !is_named(council, other))
+        return -1;
+    while (place < council->count && has_vote(council, place))
+        place++;
+    return place < DM_COUNCIL_MOST ? place : -1;
+}
+
+void dm_council_learn(struct dm_council *council, int place, const struct dm_other *other)
+{
+    struct dm_opinion *opinion = &council->opinions[place];
+
+    council->count += place == council->count;
+    *opinion = (struct dm_opinion){ .named = copy_of(other) };
+    snprintf(opinion->id, sizeof opinion->id, "%s", other->id);
+}
+
+void dm_council_name(struct dm_council *council, int index, const char *id)
+{
+    struct dm_opinion *opinion = &council->opinions[index];
+
+    if (opinion->id[0] && strcmp(opinion->id, id) != 0)
+        opinion->asked_ns = 0;
+    if (is_listed(council, index))
+        snprintf(opinion->id, DM_SENTINEL_ID, "%s", id);
+    else
+        opinion->is_stranger = strcmp(opinion->id, id) != 0;
+    recognise(council);
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+static bool is_same(const struct dm_master *master, const struct dm_master *other)
+{
+    return strcmp(master->host, other->host) == 0 && strcmp(master->port, other->port) == 0;
+}
+
+/* True if an answer of the sentinel counts now. */
+static bool counts(const struct dm_council *council, int index, int64_t now_ns)
+{
+    const struct dm_opinion *opinion = &council->opinions[index];
+
+    return opinion->asked_ns > council->doubt_ns && opinion->asked_ns + council->fresh_ns >= now_ns &&
+           has_vote(council, index) && !opinion->is_stranger;
+}
+
+bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns)
+{
+    return counts(council, index, now_ns);
+}
+
+static set heard(const struct dm_council *council, int64_t now_ns)
+{
+    set all = 0;
+
+    for (int i = 0; i < council->count; i++)
+        all |= (set)counts(council, i, now_ns) << i;
+    return all;
+}
+
+int dm_council_heard(const struct dm_council *council, int64_t now_ns)
+{
+    return count_votes(council, heard(council, now_ns));
+}
+
+int dm_council_missing(const struct dm_council *council, int64_t now_ns)
+{
+    set here = heard(council, now_ns);
+
+    for (int i = 0; i < council->count; i++) {
+        if (has_vote(council, i) && !is_in(here, i) && !is_double(council, here, i))
+            return i;
+    }
+    return -1;
+}
+
+/*
+ * True if the sentinel tells that epoch.  Without the right to ask there is no epoch, 0, and such a sentinel agrees
+ * with the word, whose epoch a majority has told before: one sentinel alone can make no epoch the word's.
+ */
+static bool tells(const struct dm_council *council, int index, const struct dm_master *master, uint64_t epoch)
+{
+    const struct dm_master *told = &council->opinions[index].master;
+
+    return is_same(told, master) && (told->epoch == epoch || (told->epoch == 0 && is_same(&council->word, master) &&
+                                                              epoch == council->word.epoch));
+}
+
+/* The member of the set that was asked last; the set has members. */
+static int newest_of(const struct dm_council *council, set of)
+{
+    int newest = -1;
+
+    for (int i = 0; i < council->count; i++) {
+        if (is_in(of, i) && (newest < 0 || council->opinions[i].asked_ns > council->opinions[newest].asked_ns))
+            newest = i;
+    }
+    return newest;
+}
+
 /*
  * Until when a majority for that master and that epoch counts, from the oldest question of the newest majority on; 0:
- * no majority.  A sentinel that tells no epoch agrees with each.
+ * no majority.
  */
 static int64_t agreed_on(const struct dm_council *council, const struct dm_master *master, uint64_t epoch,
                          int64_t now_ns)
 {
-    int64_t asked_ns[DM_COUNCIL_MOST];
-    int count = 0, majority = dm_council_majority(council, now_ns);
+    int majority = dm_council_majority(council);
+    set agreeing = heard(council, now_ns), newest = 0;
 
     for (int i = 0; i < council->count; i++) {
-        const struct dm_master *told = &council->opinions[i].master;
-
-        if (is_same(told, master) && (told->epoch == epoch || told->epoch == 0) && counts_from(council, i, now_ns))
-            asked_ns[count++] = council->opinions[i].asked_ns;
+        if (is_in(agreeing, i) && !tells(council, i, master, epoch))
+            agreeing &= ~((set)1 << i);
     }
-    return count < majority ? 0 : reached_by(asked_ns, count, majority) + council->fresh_ns;
+    while (agreeing) {
+        int next = newest_of(council, agreeing);
+
+        agreeing &= ~((set)1 << next);
+        newest |= (set)1 << next;
+        if (count_votes(council, newest) >= majority)
+            return council->opinions[next].asked_ns + council->fresh_ns;
+    }
+    return 0;
 }
 
 /*
@@ -203,7 +383,7 @@ static int64_t agreed_until(const struct dm_council *council, const struct dm_ma
     *ret_epoch = 0;
     for (int i = 0; i < council->count; i++) {
         const struct dm_master *told = &council->opinions[i].master;
-        bool is_candidate = is_same(told, master) && told->epoch >= *ret_epoch && counts_from(council, i, now_ns);
+        bool is_candidate = is_same(told, master) && told->epoch >= *ret_epoch && counts(council, i, now_ns);
         int64_t by_ns = is_candidate ? agreed_on(council, master, told->epoch, now_ns) : 0;
 
         if (by_ns) {
@@ -242,10 +422,10 @@ static enum dm_council_news agree(struct dm_council *council, const struct dm_ma
         council->until_ns = 0;
         return was_refused ? DM_COUNCIL_SAME : DM_COUNCIL_NAME;
     }
-    if (was_counting && is_back(council, master, epoch))
+    if (was_counting && is_other)
         return doubt(council, now_ns);
     council->until_ns = until_ns;
-    if (was_counting && !is_other)
+    if (was_counting)
         return DM_COUNCIL_SAME;
     if (is_other) {
         council->number++;
@@ -256,9 +436,10 @@ static enum dm_council_news agree(struct dm_council *council, const struct dm_ma
 }
 
 /*
- * A sentinel that begins to say another master than the word is the first to know of a failover, or is confused: from
- * that moment on only answers to newer questions count.  A sentinel that goes on to say another master is outvoted,
- * also if each answer names a new master: else that sentinel could end every word at once.
+ * A sentinel that begins to say another master than the word is the first to know of a failover, or is confused, or
+ * lies: from that moment on only answers to newer questions count.  A sentinel that goes on to say another master is
+ * outvoted, also if each answer names a new master.  One that names the master in between is believed again only after
+ * a while: else it could close our connections with every second answer.
  */
 enum dm_council_news dm_council_take(struct dm_council *council, int index, const struct dm_master *master,
                                      int64_t asked_ns, int64_t now_ns)
@@ -270,9 +451,12 @@ enum dm_council_news dm_council_take(struct dm_council *council, int index, cons
 
     opinion->master = *master;
     opinion->asked_ns = asked_ns;
-    opinion->unnamed = 0;
-    if (council->until_ns && is_news && !is_same(&council->word, master))
+    if (!counts(council, index, now_ns))
+        return dm_council_look(council, now_ns);
+    if (council->until_ns && is_news && !is_same(&council->word, master) && now_ns >= opinion->calm_until_ns) {
+        opinion->calm_until_ns = now_ns + CALM_ROUNDS * council->fresh_ns;
         return doubt(council, now_ns);
+    }
     until_ns = agreed_until(council, master, now_ns, &epoch);
     return until_ns ? agree(council, master, epoch, until_ns, now_ns) : dm_council_look(council, now_ns);
 }

@@ -5,6 +5,10 @@
  *
  * The word counts for a while from the questions on.  A sentinel that has not heard of a failover yet answers in good
  * faith, so the lookout asks again and again (doc/design/sentinel.md).
+ *
+ * The URL lists the sentinels that the user trusts, as a body: fewer than a majority of them may lie.  So another
+ * sentinel has a vote only while a majority of the listed ones names it, with its id and its address, and no sentinel
+ * has two votes, whatever ids and addresses it tells.
  */
 #ifndef DM_REDIS_COUNCIL_H
 #define DM_REDIS_COUNCIL_H
@@ -27,19 +31,37 @@ struct dm_master {
     uint64_t epoch; /* the group's config epoch, which rises with each failover, and one; 0: not told */
 };
 
-/* The newest answer of one sentinel. */
+/* Where a listed sentinel says that another one is. */
+struct dm_named {
+    char id[DM_SENTINEL_ID], host[256], port[8];
+};
+
+/* One sentinel and its newest answer. */
 struct dm_opinion {
     char id[DM_SENTINEL_ID]; /* drawn by the sentinel itself; "": not known yet */
     struct dm_master master; /* no host: the sentinel knows no group of that name */
     int64_t asked_ns;        /* when the question of that answer was sent; 0: no answer came yet */
-    int others;              /* so many other sentinels are in its newest list */
-    int unnamed;             /* lists of other sentinels in a row that did not name it, while it did not answer */
+    int64_t calm_until_ns;   /* its word alone makes no doubt before */
+
+    /* Of a listed sentinel. */
+    struct dm_named *others; /* its newest list; freed by dm_council_clear() */
+    int other_count;
+    /*
+     * A majority knows its id, its own word included, and no other listed one claims that id.  Of any other we cannot
+     * tell who it is: one of the learned ones, perhaps, by another id.
+     */
+    bool is_known;
+
+    /* Of a learned sentinel. */
+    struct dm_named named; /* as a majority of the listed ones names it */
+    int unnamed;           /* lists in a row after which no majority named it */
+    bool is_stranger;      /* another sentinel answers at its address */
 };
 
 struct dm_council {
-    struct dm_opinion opinions[DM_COUNCIL_MOST];
+    struct dm_opinion opinions[DM_COUNCIL_MOST]; /* the listed ones first */
     int count;
-    int listed;       /* of those, in the URL: added without an id */
+    int listed;       /* of those, in the URL */
     int64_t fresh_ns; /* so long an answer counts, from its question on */
     int64_t doubt_ns; /* only answers to later questions count */
 
@@ -57,25 +79,33 @@ enum dm_council_news {
     DM_COUNCIL_NAME   /* is_refused, for the first time in a row */
 };
 
-/* The first sentinel of that id, -1: none. */
-int dm_council_find(const struct dm_council *council, const char *id);
+/* Adds a listed sentinel; all of them come before the first list. */
+void dm_council_add_listed(struct dm_council *council);
+void dm_council_clear(struct dm_council *council);
 
-/* The place for one more sentinel, of a forgotten one perhaps; -1: there is no room. */
-int dm_council_place(const struct dm_council *council);
-
-/* Puts a sentinel into the place, by its id or with "".  Returns its index. */
-int dm_council_add(struct dm_council *council, const char *id);
-
-/* Sentinel `index` names these as all others. */
+/*
+ * Listed sentinel `index` names these as all others; a list of a learned one is ignored.  Without memory the list
+ * before stays.
+ */
 void dm_council_take_list(struct dm_council *council, int index, const struct dm_other *others, int count);
 
-/* True for a sentinel that does not count any more: it is not in the URL, does not answer, and nobody names it. */
+/*
+ * The place for a sentinel that is to be learned, of a forgotten one perhaps.  -1: no majority of the listed ones names
+ * it, or it is here already, or there is no room.
+ */
+int dm_council_place_for(const struct dm_council *council, const struct dm_other *other);
+void dm_council_learn(struct dm_council *council, int place, const struct dm_other *other);
+
+/* True for a learned sentinel that has no vote any more, because the listed ones have not named it for long. */
 bool dm_council_is_forgotten(const struct dm_council *council, int index);
 
 /* True while an answer of the sentinel counts. */
 bool dm_council_is_heard(const struct dm_council *council, int index, int64_t now_ns);
 
-/* The id of sentinel `index` has become known; an answer counts no more if it was another sentinel's. */
+/*
+ * The id of sentinel `index` has become known; an answer counts no more if it was another sentinel's.  A learned one
+ * has the id by which it was named, or is a stranger without a vote.
+ */
 void dm_council_name(struct dm_council *council, int index, const char *id);
 
 /* Sentinel `index` has answered a question that was sent at asked_ns.  A master without host: no such group. */
@@ -88,14 +118,11 @@ enum dm_council_news dm_council_look(struct dm_council *council, int64_t now_ns)
 /* True while the word of that number counts. */
 bool dm_council_is_fresh(const struct dm_council *council, uint64_t number, int64_t now_ns);
 
-/*
- * The number of sentinels: by ids, or as the longest list says, since not each sentinel is learned; and the number of a
- * majority.
- */
-int dm_council_size(const struct dm_council *council, int64_t now_ns);
-int dm_council_majority(const struct dm_council *council, int64_t now_ns);
+/* The number of sentinels that have a vote; and the number of a majority. */
+int dm_council_size(const struct dm_council *council);
+int dm_council_majority(const struct dm_council *council);
 
-/* The number of sentinels of which an answer counts now; and the first other sentinel, -1: there is no other. */
+/* The number of votes of which an answer counts now; and the first sentinel without one, -1: there is none. */
 int dm_council_heard(const struct dm_council *council, int64_t now_ns);
 int dm_council_missing(const struct dm_council *council, int64_t now_ns);
 

@@ -41,6 +41,7 @@ static struct dm_sentinel *describe(const struct dm_lookout *lookout, char ret_r
     const struct dm_council *council = &lookout->council;
     int64_t now_ns = dm_clock_boot_ns();
     int missing = dm_council_missing(council, now_ns);
+    int heard = dm_council_heard(council, now_ns), majority = dm_council_majority(council);
 
     dm_assert_held(DM_RANK_LOOKOUT);
     if (council->is_refused) {
@@ -49,8 +50,9 @@ static struct dm_sentinel *describe(const struct dm_lookout *lookout, char ret_r
         return NULL;
     }
     snprintf(ret_reason, DM_REASON_ROOM,
-             "%d of %d sentinels have answered lately, and %d must agree on who the master is",
-             dm_council_heard(council, now_ns), dm_council_size(council, now_ns), dm_council_majority(council, now_ns));
+             "%d of %d sentinels have answered lately, and %d must agree on who the master is%s", heard,
+             dm_council_size(council), majority,
+             heard < majority ? ": start the others, or list in the URL the sentinels that have replaced them" : "");
     return missing >= 0 ? lookout->sentinels[missing] : NULL;
 }
 
@@ -118,7 +120,7 @@ static void ask_all(struct dm_lookout *lookout)
     lookout->next_round_ns = lookout->last_round_ns + lookout->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
     for (int i = 0; i < lookout->count; i++) {
         if (!dm_council_is_forgotten(&lookout->council, i)) /* the loop thread alone changes the list */
-            dm_sentinel_ask(lookout->sentinels[i], with_others);
+            dm_sentinel_ask(lookout->sentinels[i], with_others && i < lookout->council.listed);
     }
 }
 
@@ -166,7 +168,7 @@ static void sentinel_ready(void *user, struct dm_sentinel *sentinel, const char 
     dm_mutex_lock(&lookout->lock);
     dm_council_name(&lookout->council, sentinel->index, id);
     dm_mutex_unlock(&lookout->lock);
-    dm_sentinel_ask(sentinel, true);
+    dm_sentinel_ask(sentinel, sentinel->index < lookout->council.listed);
 }
 
 static void master_said(void *user, struct dm_sentinel *sentinel, const struct dm_master *master, int64_t asked_ns)
@@ -180,19 +182,8 @@ static void master_said(void *user, struct dm_sentinel *sentinel, const struct d
     heed(lookout, news);
 }
 
-/* Puts a learned sentinel into the place of a forgotten one. */
-static void replace(struct dm_lookout *lookout, const struct dm_other *other)
-{
-    int place;
-
-    dm_mutex_lock(&lookout->lock);
-    place = dm_council_add(&lookout->council, other->id);
-    dm_mutex_unlock(&lookout->lock);
-    dm_sentinel_move(lookout->sentinels[place], other->host, other->port);
-}
-
-/* False without memory; the sentinel is not known then. */
-static bool add(struct dm_lookout *lookout, const char *id, const char *host, const char *port)
+/* A listed sentinel, with `other` NULL, or a learned one.  False without memory; the sentinel is not known then. */
+static bool add(struct dm_lookout *lookout, const char *host, const char *port, const struct dm_other *other)
 {
     struct dm_sentinel *sentinel = dm_sentinel_new(lookout->url, lookout->count, host, port, &lookout->of_sentinels);
     bool is_late;
@@ -201,38 +192,39 @@ static bool add(struct dm_lookout *lookout, const char *id, const char *host, co
         return false;
     dm_mutex_lock(&lookout->lock);
     is_late = lookout->is_ended;
-    if (!is_late) {
-        dm_council_add(&lookout->council, id);
+    if (!is_late && other)
+        dm_council_learn(&lookout->council, lookout->count, other);
+    else if (!is_late)
+        dm_council_add_listed(&lookout->council);
+    if (!is_late)
         lookout->sentinels[lookout->count++] = sentinel;
-    }
     dm_mutex_unlock(&lookout->lock);
     if (is_late)
         dm_sentinel_free_unused(sentinel);
     return true;
 }
 
-/* A learned sentinel that is silent may have come back at another place; the place of a listed one is the URL's. */
-static void follow(struct dm_lookout *lookout, int index, const struct dm_other *other)
+/* In the place of a forgotten one. */
+static void replace(struct dm_lookout *lookout, int place, const struct dm_other *other)
 {
-    struct dm_sentinel *sentinel = lookout->sentinels[index];
-    bool is_there = strcmp(sentinel->host, other->host) == 0 && strcmp(sentinel->port, other->port) == 0;
-
-    if (index >= lookout->council.listed && !is_there &&
-        !dm_council_is_heard(&lookout->council, index, dm_clock_boot_ns()))
-        dm_sentinel_move(sentinel, other->host, other->port);
+    dm_mutex_lock(&lookout->lock);
+    dm_council_learn(&lookout->council, place, other);
+    dm_mutex_unlock(&lookout->lock);
+    dm_sentinel_move(lookout->sentinels[place], other->host, other->port);
 }
 
-/* A learned sentinel is asked from the next round on; without memory it is learned later. */
+/*
+ * A learned sentinel is asked from the next round on; without memory it is learned later.  Nobody is asked, or given
+ * the sentinels' password, who is not named by a majority of the listed ones.
+ */
 static void learn(struct dm_lookout *lookout, const struct dm_other *other)
 {
-    int index = dm_council_find(&lookout->council, other->id), place = dm_council_place(&lookout->council);
+    int place = dm_council_place_for(&lookout->council, other);
 
-    if (index >= 0)
-        follow(lookout, index, other);
-    else if (place >= 0 && place < lookout->count)
-        replace(lookout, other);
+    if (place >= 0 && place < lookout->count)
+        replace(lookout, place, other);
     else if (place >= 0)
-        add(lookout, other->id, other->host, other->port);
+        add(lookout, other->host, other->port, other);
 }
 
 /* The loop thread alone changes the list of sentinels and their answers, and reads both without the lock. */
@@ -319,7 +311,7 @@ struct dm_lookout *dm_lookout_new(const struct dm_url *url, const struct dm_look
     lookout->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_LOOKOUT);
     lookout->council.fresh_ns = url->switch_ms * DM_NS_PER_MS / 2;
     for (int i = 0; i < url->host_count; i++) {
-        if (add(lookout, "", url->hosts[i].host, url->hosts[i].port))
+        if (add(lookout, url->hosts[i].host, url->hosts[i].port, NULL))
             continue;
         dm_lookout_free_unused(lookout);
         return NULL;
@@ -331,6 +323,8 @@ void dm_lookout_free_unused(struct dm_lookout *lookout)
 {
     for (int i = 0; lookout && i < lookout->count; i++)
         dm_sentinel_free_unused(lookout->sentinels[i]);
+    if (lookout)
+        dm_council_clear(&lookout->council);
     free(lookout);
 }
 

@@ -72,6 +72,17 @@ static bool find_word(const redisReply *reply, size_t index, const char **ret_te
     return true;
 }
 
+#define HOST_MOST 255
+
+bool dm_reply_is_host(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] <= ' ' || text[i] > '~')
+            return false;
+    }
+    return length > 0 && length <= HOST_MOST;
+}
+
 /* Scripts answer numbers above 2^53 as texts, because Lua's numbers are not exact there; so both types are read. */
 bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number)
 {

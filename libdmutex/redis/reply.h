@@ -26,6 +26,12 @@ enum dm_error_row dm_reply_row(const redisReply *reply);
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number);
 
 /*
+ * True for a host that may be looked up and stand in sentences: printable ASCII without blanks, and so without NUL,
+ * that fits a name of DNS.
+ */
+bool dm_reply_is_host(const char *text, size_t length);
+
+/*
  * A script answers with words: an array of words and numbers, or one text with a space between the words, which costs
  * the server less.
  */

@@ -9,6 +9,9 @@
 #include "redis/node.h"
 #include "redis/reply.h"
 
+/* A sentinel's messages are heeded so often within `switch`. */
+#define HEEDED_IN_SWITCH 4
+
 /* ---- the greeting ------------------------------------------------------------------------ */
 
 /*
@@ -166,13 +169,29 @@ static void hears_ready(void *user)
     sentinel->hooks->on_switch(sentinel->hooks->user);
 }
 
-/* Whichever master was switched: the question costs little. */
+/* "NAME ADDRESS PORT ADDRESS PORT": the master's name, where it was, and where it is. */
+static bool is_of_our_group(const struct dm_sentinel *sentinel, const redisReply *message)
+{
+    const redisReply *text = message->type == REDIS_REPLY_ARRAY && message->elements == 3 ? message->element[2] : NULL;
+    size_t length = strlen(sentinel->url->master);
+
+    return text && text->type == REDIS_REPLY_STRING && (size_t)text->len > length &&
+           memcmp(text->str, sentinel->url->master, length) == 0 && text->str[length] == ' ';
+}
+
+/*
+ * The message is only a reason to ask, and each sentinel is heeded now and then: one that tells of switches without end
+ * must not make all processes ask all sentinels without end.
+ */
 static void take_message(void *user, const redisReply *reply, uint64_t peer)
 {
-    const struct dm_sentinel *sentinel = user;
+    struct dm_sentinel *sentinel = user;
+    int64_t now_ns = dm_clock_boot_ns();
 
-    (void)reply;
     (void)peer;
+    if (!is_of_our_group(sentinel, reply) || now_ns < sentinel->heed_ns)
+        return;
+    sentinel->heed_ns = now_ns + sentinel->url->switch_ms * (DM_NS_PER_MS / HEEDED_IN_SWITCH);
     sentinel->hooks->on_switch(sentinel->hooks->user);
 }
 
@@ -270,28 +289,31 @@ struct question {
     int64_t sent_ns;
 };
 
-/* Bytes of a text that fits; a host name may be as long as DNS allows. */
-static bool copy(char *room, size_t size, const redisReply *text)
+static bool is_host(const redisReply *text)
 {
-    if (text->type != REDIS_REPLY_STRING || (size_t)text->len >= size || text->len == 0 ||
-        strlen(text->str) != (size_t)text->len)
-        return false;
-    memcpy(room, text->str, (size_t)text->len + 1);
-    return true;
+    return text->type == REDIS_REPLY_STRING && dm_reply_is_host(text->str, (size_t)text->len);
+}
+
+static bool is_port(const char *digits)
+{
+    uint64_t port;
+
+    return strlen(digits) < DM_SENTINEL_PORT && dm_reply_digits(digits, strlen(digits), &port) && port >= 1 &&
+           port <= 65535;
 }
 
 /* Nil: the sentinel knows no master of that name.  False: nonsense. */
 static bool read_master(const redisReply *reply, struct dm_master *ret_master)
 {
-    uint64_t port;
-
     *ret_master = (struct dm_master){ .host = "" };
     if (reply->type == REDIS_REPLY_NIL)
         return true;
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-           copy(ret_master->host, sizeof ret_master->host, reply->element[0]) &&
-           copy(ret_master->port, sizeof ret_master->port, reply->element[1]) && dm_reply_number(reply, 1, &port) &&
-           port >= 1 && port <= 65535;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !is_host(reply->element[0]) ||
+        reply->element[1]->type != REDIS_REPLY_STRING || !is_port(reply->element[1]->str))
+        return false;
+    snprintf(ret_master->host, sizeof ret_master->host, "%s", reply->element[0]->str);
+    snprintf(ret_master->port, sizeof ret_master->port, "%s", reply->element[1]->str);
+    return true;
 }
 
 /* A dm_reply_fn. */
@@ -332,16 +354,11 @@ static void take_epoch(void *user, const redisReply *reply)
     sentinel->epoch = digits && dm_reply_digits(digits, strlen(digits), &epoch) ? epoch + 1 : 0;
 }
 
-static bool fits(const char *text, size_t size)
-{
-    return text && *text && strlen(text) < size;
-}
-
 static bool read_other(const redisReply *pairs, struct dm_other *ret_other)
 {
     *ret_other = (struct dm_other){ value_of(pairs, "runid"), value_of(pairs, "ip"), value_of(pairs, "port") };
-    return ret_other->id && is_id(ret_other->id) && fits(ret_other->host, DM_SENTINEL_HOST) &&
-           fits(ret_other->port, DM_SENTINEL_PORT);
+    return ret_other->id && is_id(ret_other->id) && ret_other->host &&
+           dm_reply_is_host(ret_other->host, strlen(ret_other->host)) && ret_other->port && is_port(ret_other->port);
 }
 
 #define OTHERS_MOST 64 /* a longer list is nonsense */

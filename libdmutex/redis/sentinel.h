@@ -24,7 +24,7 @@ struct dm_sentinel_hooks {
     void (*on_master)(void *user, struct dm_sentinel *sentinel, const struct dm_master *master, int64_t asked_ns);
     /* The sentinel names these as all others. */
     void (*on_others)(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count);
-    /* The sentinel tells of a switch of some master. */
+    /* The sentinel tells of a switch of our master. */
     void (*on_switch)(void *user);
     /* As in struct dm_link_hooks. */
     void (*on_change)(void *user);
@@ -46,7 +46,8 @@ struct dm_sentinel {
     int index;                             /* in the council */
     char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT];
     char id[DM_SENTINEL_ID];
-    uint64_t epoch; /* of the newest answer, as in struct dm_master */
+    uint64_t epoch;  /* of the newest answer, as in struct dm_master */
+    int64_t heed_ns; /* its messages of switches are heeded from then on */
     struct dm_link *asks, *hears;
     struct dm_sentinel_greeting asks_greeting, hears_greeting;
 };

@@ -60,16 +60,6 @@ void dm_slot_tag(unsigned slot, char ret_tag[DM_SLOT_TAG_ROOM])
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
-/* Texts of a host stand in sentences and go to getaddrinfo(): printable ASCII without blanks, and so without NUL. */
-static bool is_host(const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] <= ' ' || text[i] > '~')
-            return false;
-    }
-    return length > 0 && length < sizeof((struct dm_redirect *)0)->host;
-}
-
 static bool is_text(const redisReply *reply, const char *text)
 {
     return reply->type == REDIS_REPLY_STRING && reply->len == strlen(text) && memcmp(reply->str, text, reply->len) == 0;
@@ -102,7 +92,7 @@ static bool read_host(const redisReply *server, const char *asked_host, const ch
         return true;
     }
     *ret_host = host->str;
-    return host->type == REDIS_REPLY_STRING && is_host(host->str, host->len);
+    return host->type == REDIS_REPLY_STRING && dm_reply_is_host(host->str, host->len);
 }
 
 static bool read_number(const redisReply *reply, unsigned most, unsigned *ret_number)
@@ -207,7 +197,7 @@ static bool read_address(const char *address, const char *asked_host, struct dm_
         address++;
         length -= 2;
     }
-    if (!is_host(address, length) || (length == 1 && address[0] == '?'))
+    if (!dm_reply_is_host(address, length) || (length == 1 && address[0] == '?'))
         return false;
     memcpy(ret_redirect->host, address, length);
     ret_redirect->host[length] = '\0';

@@ -89,13 +89,23 @@ static void take_ready(void *user, struct dm_sentinel *sentinel, const char *id)
     dm_council_name(&council, sentinel->index, id);
 }
 
+/* May stand in a line of the log. */
+static bool is_plain(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        if (*at <= ' ' || *at > '~')
+            return false;
+    }
+    return *text;
+}
+
 static void take_master(void *user, struct dm_sentinel *sentinel, const struct dm_master *master, int64_t asked_ns)
 {
     int port = atoi(master->port);
 
     (void)user;
     answered++;
-    must(!master->host[0] || (port >= 1 && port <= 65535));
+    must(!master->host[0] || (is_plain(master->host) && port >= 1 && port <= 65535));
     dm_council_take(&council, sentinel->index, master, asked_ns, dm_clock_boot_ns());
     must(!council.until_ns || council.word.host[0]);
 }
@@ -105,9 +115,11 @@ static void take_others(void *user, struct dm_sentinel *sentinel, const struct d
     (void)user;
     dm_council_take_list(&council, sentinel->index, others, count);
     for (int i = 0; i < count; i++) {
-        must(strlen(others[i].id) == DM_SENTINEL_ID - 1 && *others[i].host && *others[i].port);
-        if (dm_council_find(&council, others[i].id) < 0 && dm_council_place(&council) >= 0)
-            dm_council_add(&council, others[i].id);
+        int place = dm_council_place_for(&council, &others[i]);
+
+        must(strlen(others[i].id) == DM_SENTINEL_ID - 1 && is_plain(others[i].host) && is_plain(others[i].port));
+        if (place >= 0)
+            dm_council_learn(&council, place, &others[i]);
     }
     must(council.count <= DM_COUNCIL_MOST);
 }
@@ -158,7 +170,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     council = (struct dm_council){ .fresh_ns = DM_NS_PER_S };
     asked = answered = 0;
     server_fd = -1;
-    sentinel = dm_sentinel_new(&url, dm_council_add(&council, ""), "127.0.0.1", "26379", &hooks);
+    dm_council_add_listed(&council);
+    sentinel = dm_sentinel_new(&url, 0, "127.0.0.1", "26379", &hooks);
     must(sentinel);
     link = bytes[0] & 32 ? sentinel->asks : sentinel->hears;
     link->session.options.open = open_pair;
@@ -175,6 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     server_fd = -1;
     dm_link_work(link);
     must(answered <= asked);
+    dm_council_clear(&council);
     end(sentinel);
     if (server_fd >= 0)
         close(server_fd);

@@ -110,7 +110,7 @@ void sentinel_bytes(struct link *link, const char *bytes, size_t length)
 
 static void tell_switch(const struct sentinel *sentinel)
 {
-    static const char message[] = "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$1\r\nm\r\n";
+    static const char message[] = "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$19\r\nm server 1 server 2\r\n";
 
     for (struct link *link = sentinel->links; link; link = link->next) {
         if (link->channel[0])
