@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include "config.h"
@@ -267,7 +268,24 @@ static const struct scheme {
 
 static bool begins_with(struct dm_part part, const char *text)
 {
-    return part.length >= strlen(text) && memcmp(part.text, text, strlen(text)) == 0;
+    return part.length >= strlen(text) && strncasecmp(part.text, text, strlen(text)) == 0;
+}
+
+/*
+ * How much of the text is this scheme; 0: it is another.  Schemes have no case (RFC 3986), and valkey may stand for
+ * redis.
+ */
+static size_t length_of(struct dm_part text, const char *scheme)
+{
+    struct dm_part rest = text;
+
+    if (begins_with(text, scheme))
+        return strlen(scheme);
+    if (strncmp(scheme, "redis", 5) != 0 || !begins_with(text, "valkey"))
+        return 0;
+    rest.text += strlen("valkey");
+    rest.length -= strlen("valkey");
+    return begins_with(rest, scheme + strlen("redis")) ? strlen(scheme) + 1 : 0;
 }
 
 /* Of a text that begins with none of our schemes: the form that its writer may have meant. */
@@ -290,11 +308,11 @@ static const char *meant(struct dm_part where)
     };
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        if (begins_with(where, others[i].text))
+        if (length_of(where, others[i].text))
             return others[i].sentence;
     }
-    return "it does not begin with redis://, rediss://, unix://, redis+sentinel://, redis+cluster://, "
-           "redis+quorum:// or \"local:\"";
+    return "it does not begin with redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, "
+           "redis+cluster://, redis+quorum:// or \"local:\"";
 }
 
 /* In front of the options a login ends, or there is none: a password stands behind a colon. */
@@ -315,18 +333,32 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
 
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         const struct scheme *scheme = &schemes[i];
+        size_t length = length_of(where, scheme->text);
 
-        if (!begins_with(where, scheme->text))
+        if (length == 0)
             continue;
         if (memchr(where.text, ',', where.length) && !scheme->is_list)
             return dm_url_complain(ret_reason, "one server is meant here; " DM_URL_LIST_FORMS);
-        where.text += strlen(scheme->text);
-        where.length -= strlen(scheme->text);
+        where.text += length;
+        where.length -= length;
         return scheme->read(url, where, ret_reason) &&
                dm_url_read_options(url, behind, has_whole_login(where), ret_reason) && check_tls(url, ret_reason) &&
                check_switch(url, ret_reason);
     }
     return dm_url_complain(ret_reason, meant(where));
+}
+
+/* Not cut off in silence: the blank may be a password's, which ends with one then in all other programs. */
+static bool check_ends(const char *text, char *ret_reason)
+{
+    static const char blanks[] = " \t\r\n";
+    size_t length = strlen(text);
+
+    if (length && strchr(blanks, text[length - 1]))
+        return dm_url_complain(ret_reason, "it ends with a blank or a line break: take that away");
+    if (length && strchr(blanks, text[0]))
+        return dm_url_complain(ret_reason, "it begins with a blank or a line break: take that away");
+    return true;
 }
 
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
@@ -342,7 +374,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
     url->connect_timeout_ms = url->command_timeout_ms = DEFAULT_TIMEOUT_MS;
     url->has_grace = url->is_verified = true;
     url->prefix = strdup(DEFAULT_PREFIX);
-    if (url->prefix && read_url(url, dm_part_rest(text), ret_reason))
+    if (url->prefix && check_ends(text, ret_reason) && read_url(url, dm_part_rest(text), ret_reason))
         return url;
     dm_url_free(url);
     return NULL;

@@ -37,6 +37,9 @@ static void test_url_is_read_when_it_is_tcp(void **state)
         { "redis://me:pw@h:6380/2", "h", "6380", "me", "pw", 2 },
         { "redis://me:p@w:x@h", "h", "6379", "me", "p@w:x", 0 },
         { "redis://m%40e:p%2Fw%3f%25@h", "h", "6379", "m@e", "p/w?%", 0 },
+        { "valkey://me:pw@h:6380/2", "h", "6380", "me", "pw", 2 },
+        { "REDIS://H:1", "H", "1", NULL, NULL, 0 },
+        { "ValKey://h", "h", "6379", NULL, NULL, 0 },
         { "redis://[::1]", "::1", "6379", NULL, NULL, 0 },
         { "redis://me:pw@[fe80::1]:7001/3", "fe80::1", "7001", "me", "pw", 3 },
     };
@@ -132,7 +135,11 @@ static const char *const bad[] = {
     "http://h",
     "localhost",
     "localhost:6379",
-    "REDIS://h",
+    "valkey:/h",
+    "valkeyred://h",
+    "valkey-sentinel://h",
+    "unix:///s\n",
+    "local: ",
     " redis://h",
     "redis://",
     "redis:///0",
@@ -216,6 +223,21 @@ static void test_url_is_refused_with_a_reason_when_bad(void **state)
     }
 }
 
+/* R8: a line break from a file is told as such, and not as a port or a database that is none. */
+static void test_url_is_refused_with_the_reason_when_a_line_break_is_at_its_end(void **state)
+{
+    static const char *const broken[] = { "redis://h:6379\n", "redis://h/0\r\n", "unix:///s\n", "local:\n",
+                                          "redis://h?tls=no\n" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(broken); i++) {
+        char reason[DM_REASON_ROOM];
+
+        assert_null(dm_url_parse(broken[i], reason));
+        assert_non_null(strstr(reason, "ends with a blank or a line break"));
+    }
+}
+
 /* TLS is asked for by scheme or option; what is not said is checked, and the host is the name. */
 static void test_url_has_tls_when_the_scheme_or_the_option_says_so(void **state)
 {
@@ -227,6 +249,7 @@ static void test_url_has_tls_when_the_scheme_or_the_option_says_so(void **state)
         { "redis://h", false, true, NULL, NULL },
         { "redis://h?tls=no", false, true, NULL, NULL },
         { "rediss://h", true, true, NULL, NULL },
+        { "valkeys://h", true, true, NULL, NULL },
         { "rediss://me:s@h:1/2?tls=yes", true, true, NULL, NULL },
         { "redis://h?tls=yes&verify=full", true, true, NULL, NULL },
         { "redis://h?cacert=/dev/null&tls=yes", true, true, NULL, "/dev/null" },
@@ -550,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_url_has_defaults_when_options_are_not_given),
         cmocka_unit_test(test_url_takes_options_when_given),
         cmocka_unit_test(test_url_is_refused_with_a_reason_when_bad),
+        cmocka_unit_test(test_url_is_refused_with_the_reason_when_a_line_break_is_at_its_end),
         cmocka_unit_test(test_url_has_tls_when_the_scheme_or_the_option_says_so),
         cmocka_unit_test(test_url_is_refused_when_tls_cannot_be_as_written),
         cmocka_unit_test(test_url_is_refused_when_the_build_has_no_tls),
