@@ -438,22 +438,48 @@ static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, cha
 }
 
 /*
+ * A server with maxclients connections says so before it has read anything, and closes: the answer to the first command
+ * is none to that command.
+ */
+static bool is_turned_away(const redisReply *reply, char *ret_reason)
+{
+    if (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "ERR max number of clients", 25) != 0)
+        return false;
+    snprintf(ret_reason, DM_REASON_ROOM,
+             "the server has as many clients as its maxclients allows: raise that, or find idle ones by CLIENT LIST");
+    return true;
+}
+
+/* The code of an error of Redis, or NULL. */
+static const char *find_code(const redisReply *reply, const char *const *codes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcspn(reply->str, " ") == strlen(codes[i]) && strncmp(reply->str, codes[i], strlen(codes[i])) == 0)
+            return codes[i];
+    }
+    return NULL;
+}
+
+/*
  * An answer to AUTH is never repeated, because the answer may quote the password: servers quote the arguments of an
  * unknown command.  The log gets the code only, if the code is one of Redis.
  */
 static bool take_auth(const redisReply *reply, char *ret_reason)
 {
-    static const char *const codes[] = { "WRONGPASS", "NOPERM", "NOAUTH", "LOADING", "BUSY", "MASTERDOWN", "ERR" };
-    const char *code = "an unknown answer";
+    static const char *const refusals[] = { "WRONGPASS", "NOPERM", "NOAUTH", "ERR" };
+    static const char *const delays[] = { "LOADING", "BUSY", "MASTERDOWN" };
+    const char *code;
 
     if (reply->type != REDIS_REPLY_ERROR)
         return true;
-    for (size_t i = 0; i < DM_COUNT(codes); i++) {
-        if (strcspn(reply->str, " ") == strlen(codes[i]) && strncmp(reply->str, codes[i], strlen(codes[i])) == 0)
-            code = codes[i];
+    code = find_code(reply, delays, DM_COUNT(delays));
+    if (code) {
+        snprintf(ret_reason, DM_REASON_ROOM, "the server is not ready: %s", code);
+        return false;
     }
-    snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused: %s%s", code,
-             strcmp(code, "ERR") == 0 ? " (has the server another name for AUTH, or no password?)" : "");
+    code = find_code(reply, refusals, DM_COUNT(refusals));
+    snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused: %s%s", code ? code : "an unknown answer",
+             code && strcmp(code, "ERR") == 0 ? " (has the server another name for AUTH, or no password?)" : "");
     return false;
 }
 
@@ -502,6 +528,8 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
 {
     enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
 
+    if (is_turned_away(reply, ret_reason))
+        return false;
     if (step == DM_STEP_PROBE || step == DM_STEP_BORN)
         note_tag(greeting, reply);
     switch (step) {

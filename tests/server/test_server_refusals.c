@@ -159,6 +159,28 @@ static void test_calls_name_the_key_when_the_mark_is_not_ours(void **state)
     server_end(server);
 }
 
+/* R7: a server without room says so before it reads anything; the answer is none to the password. */
+static void test_calls_name_maxclients_when_the_server_has_no_room(void **state)
+{
+    struct server *server = server_start_with(true, NULL);
+    const char *const begins[] = { "unix://:opensesame@", "redis://:opensesame@127.0.0.1:" };
+
+    (void)state;
+    assert_string_equal(side_text(server->side, "CONFIG SET requirepass opensesame maxclients 1"), "OK");
+    for (int i = 0; i < 2; i++) {
+        char url[200], port[8];
+        struct actor *a;
+
+        snprintf(port, sizeof port, "%d", server->port);
+        snprintf(url, sizeof url, "DMUTEX_URL=%s%s?grace=off&command_timeout=300", begins[i], i ? port : server->path);
+        a = actor_start_with(server, url, NULL);
+        actor_do(a, "ENOLCK", "trylock fault/room");
+        actor_assert_words(a, "has as many clients as its maxclients allows");
+        actor_end(a);
+    }
+    server_end(server);
+}
+
 /* A wrong password is told, but not in plain text, and a lock waits until the password is right. */
 static void test_lock_waits_when_the_password_is_wrong(void **state)
 {
@@ -379,6 +401,7 @@ int main(int argc, char **argv)
         REFUSAL_TEST(test_a_hold_is_lost_when_its_key_is_not_ours),
         REFUSAL_TEST(test_lock_is_had_when_a_key_of_the_probe_is_not_ours),
         REFUSAL_TEST(test_calls_name_the_key_when_the_mark_is_not_ours),
+        REFUSAL_TEST(test_calls_name_maxclients_when_the_server_has_no_room),
         REFUSAL_TEST(test_lock_waits_when_the_password_is_wrong),
         REFUSAL_TEST(test_the_password_is_told_nobody_when_the_server_quotes_it),
         REFUSAL_TEST(test_lock_waits_when_the_server_is_of_another_topology),

@@ -467,6 +467,10 @@ static void test_greeting_tells_why_when_the_login_is_refused(void **state)
     free(dm_greeting_round(&greeting).bytes);
     assert_false(take("-s3cret\r\n"));
     assert_null(strstr(reason, "s3cret"));
+    begin("redis://me:s3cret@h/999", NULL);
+    free(dm_greeting_round(&greeting).bytes);
+    assert_false(take("-LOADING Redis is loading the dataset in memory\r\n"));
+    assert_string_equal(reason, "the server is not ready: LOADING");
     begin("redis://h/999", NULL);
     free(dm_greeting_round(&greeting).bytes);
     assert_true(take(MASTER));
