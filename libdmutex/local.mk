@@ -123,6 +123,8 @@ noinst_LTLIBRARIES += libdmutex/liblink.la
 libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS) $(LIBSSL_CFLAGS)
 libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS) $(LIBSSL_LIBS)
 libdmutex_liblink_la_SOURCES = \
+    libdmutex/link/address.c \
+    libdmutex/link/address.h \
     libdmutex/link/command.c \
     libdmutex/link/command.h \
     libdmutex/link/greeter.h \
@@ -135,6 +137,8 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/pipe.h \
     libdmutex/link/prepare.c \
     libdmutex/link/prepare.h \
+    libdmutex/link/race.c \
+    libdmutex/link/race.h \
     libdmutex/link/reader.c \
     libdmutex/link/reader.h \
     libdmutex/link/retry.c \

@@ -43,6 +43,7 @@ unit_link_tests = \
     tests/unit/test_command \
     tests/unit/test_look \
     tests/unit/test_pipe \
+    tests/unit/test_race \
     tests/unit/test_retry
 unit_redis_tests = \
     tests/unit/test_council \
@@ -77,6 +78,7 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_clock_boot_ns \
     -Wl,--wrap=dm_loop_rearm \
     -Wl,--wrap=dm_loop_wake_at
+tests_unit_test_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
 EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h tests/unit/valgrind.supp
 
@@ -85,6 +87,7 @@ server_tests = \
     tests/server/test_sentinel \
     tests/server/test_cluster_faults \
     $(server_inner_tests) \
+    tests/server/test_addresses \
     tests/server/test_cluster \
     tests/server/test_cluster_moves \
     tests/server/test_cluster_vouchers \

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "link/address.h"
 #include "link/command.h"
 #include "link/look.h"
 #include "link/stream.h"

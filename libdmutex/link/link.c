@@ -129,6 +129,20 @@ static void call_handlers(const struct dm_link *link, struct dm_slot *finished)
     }
 }
 
+/* The greeter's own work, such as reading a password's file, is done before the session may go on. */
+static void prepare_greeter(struct dm_link *link, const struct dm_prepared *prepared)
+{
+    const struct dm_greeter *greeter = &link->session.greeter;
+
+    if (prepared->task != DM_PREPARING_WAY || !greeter->prepare)
+        return;
+    greeter->prepare(greeter->user);
+    enter(link);
+    link->session.is_greeter_prepared = true;
+    link->session.is_change_news = true; /* the look-up has a deadline from now on */
+    dm_link_leave(link);
+}
+
 /* The helper thread: looks a name up, starts a server or shakes hands, which can block for long. */
 static void *prepare(void *user)
 {
@@ -138,7 +152,10 @@ static void *prepare(void *user)
     enter(link);
     dm_session_begin_preparing(&link->session, &prepared);
     dm_mutex_unlock(&link->lock);
-    dm_prepare(&prepared, &link->session.options, &link->session.greeter);
+    if (prepared.task == DM_PREPARING_NOTHING)
+        return NULL;
+    prepare_greeter(link, &prepared);
+    dm_prepare(&prepared, &link->session.options);
     enter(link);
     dm_session_go_on(&link->session, &prepared);
     dm_link_leave(link);
@@ -473,7 +490,7 @@ void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
     const struct dm_session *session = &link->session;
 
     enter(link);
-    ret_watch->fd = session->pipe.stream.fd;
+    ret_watch->fd = dm_session_fd(session);
     ret_watch->events = ret_watch->fd >= 0 ? dm_session_events(session) : 0;
     ret_watch->due_ns = dm_session_due_ns(session);
     ret_watch->is_attended = link->leader != NULL;

@@ -5,6 +5,8 @@
  *
  *   tls         encrypted bytes, on request; tls_words: its sentences
  *   stream      the socket
+ *   address     the addresses of a name
+ *   race        connects side by side
  *   reader      replies out of bytes, with limits
  *   pipe        each reply to its slot
  *   retry       when to open again

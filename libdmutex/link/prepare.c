@@ -2,16 +2,15 @@
 #include "link/prepare.h"
 
 /* A handshake that has failed leaves the stream without TLS, and the caller closes the stream. */
-void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *options, const struct dm_greeter *greeter)
+void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *options)
 {
-    if (prepared->is_handshake) {
+    struct dm_address address = { .host = prepared->host, .port = prepared->port };
+
+    if (prepared->task == DM_PREPARING_HANDSHAKE)
         dm_stream_secure(&prepared->stream, &options->tls, prepared->deadline_ns, prepared->reason);
-        return;
-    }
-    if (greeter->prepare)
-        greeter->prepare(greeter->user);
-    if (options->open)
+    else if (options->open)
         prepared->stream = dm_stream_of(options->open(options->open_user, true, prepared->reason));
     else
-        prepared->addresses = dm_addresses_find(&options->address, true, prepared->reason);
+        prepared->found = dm_addresses_find(prepared->host[0] ? &address : &options->address, true,
+                                            &prepared->addresses, prepared->reason);
 }

@@ -8,16 +8,27 @@
 
 #include "link/greeter.h"
 
+enum dm_preparing { DM_PREPARING_NOTHING, DM_PREPARING_WAY, DM_PREPARING_HANDSHAKE };
+
+#define DM_PREPARED_HOST_ROOM 256
+#define DM_PREPARED_PORT_ROOM 8
+
 /* The task of one thread, and its result. */
 struct dm_prepared {
+    enum dm_preparing task;
     struct dm_stream stream; /* of a handshake; or opened by the hook */
     int64_t deadline_ns;     /* of a handshake */
-    bool is_handshake;
-    struct dm_addresses *addresses;
-    char reason[DM_REASON_ROOM]; /* where nothing was found */
+    /* To be looked up, since the options may change meanwhile; "": a path. */
+    char host[DM_PREPARED_HOST_ROOM], port[DM_PREPARED_PORT_ROOM];
+    enum dm_found found;
+    struct dm_addresses *addresses; /* DM_FOUND */
+    char reason[DM_REASON_ROOM];    /* where nothing was found */
 };
 
-/* In the helper thread, without the link's lock: the options and the greeter are constant. */
-void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *options, const struct dm_greeter *greeter);
+/*
+ * In the helper thread, without the link's lock.  During a look-up the session may go on with the addresses that it
+ * has; else it waits, and options and greeter are constant.
+ */
+void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *options);
 
 #endif

@@ -61,10 +61,15 @@ void dm_retry_note_answer(struct dm_retry *retry)
         retry->failures = FAILURES_ANSWERED;
 }
 
+bool dm_retry_is_of_use(const struct dm_retry *retry, int64_t now_ns)
+{
+    return now_ns - retry->ready_ns >= USE_NS;
+}
+
 /* Not at the first answer: a server that restarts in a circle may answer some commands each time. */
 bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
 {
-    if (now_ns - retry->ready_ns < USE_NS)
+    if (!dm_retry_is_of_use(retry, now_ns))
         return false;
     retry->failures = 0;
     return true;

@@ -29,6 +29,9 @@ void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns);
 /* The server has answered a command: a connection that answers and breaks gets work done, and quick tries pay. */
 void dm_retry_note_answer(struct dm_retry *retry);
 
+/* The connection has been ready for a second. */
+bool dm_retry_is_of_use(const struct dm_retry *retry, int64_t now_ns);
+
 /*
  * The connection is of use at `now_ns`.  True if it counts as back from now on: until it has been ready for a second a
  * connection that breaks again counts as never back.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "link/session_parts.h"
 
 #define PIECES_AT_ONCE 4
@@ -21,6 +22,7 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
     session->finished_end = &session->finished;
     session->kept.end = &session->kept.first;
     session->lent.fd = -1;
+    dm_race_init(&session->race);
     dm_pipe_init(&session->pipe);
     dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
 }
@@ -332,7 +334,11 @@ static bool read_piece(struct dm_session *session)
 
     switch (found) {
     case DM_PIPE_CLOSED:
-        dm_session_fail(session, "was closed by the server%s", dm_session_hint(session));
+        if (session->state == DM_SESSION_READY && !session->pipe.first &&
+            dm_retry_is_of_use(&session->retry, dm_clock_boot_ns()))
+            dm_session_end_idle(session);
+        else
+            dm_session_fail(session, "was closed by the server%s", dm_session_hint(session));
         return false;
     case DM_PIPE_BROKEN:
         dm_session_fail_by_stream(session, "broke");
@@ -377,6 +383,8 @@ static int64_t deadline_of(const struct dm_session *session)
     case DM_SESSION_READY:
         return first ? first->sent_ns + session->options.command_timeout_ms * DM_NS_PER_MS : DM_NEVER;
     case DM_SESSION_PREPARING:
+        if (dm_session_awaits_look_up(session))
+            return session->deadline_ns;
         break;
     }
     return DM_NEVER;
@@ -385,14 +393,30 @@ static int64_t deadline_of(const struct dm_session *session)
 /* Bytes that the stream holds are due at once: the socket says nothing about them. */
 int64_t dm_session_due_ns(const struct dm_session *session)
 {
-    return dm_stream_holds(&session->pipe.stream) ? 0 : deadline_of(session);
+    int64_t due_ns = dm_stream_holds(&session->pipe.stream) ? 0 : deadline_of(session);
+
+    if (session->state == DM_SESSION_CONNECTING)
+        due_ns = dm_min64(due_ns, dm_race_due_ns(&session->race, session->addresses));
+    return due_ns;
 }
 
-/* A connect ends with POLLOUT alone; later POLLOUT is asked for only while bytes are left, or poll() would spin. */
+int dm_session_fd(const struct dm_session *session)
+{
+    return session->state == DM_SESSION_CONNECTING ? dm_race_fd(&session->race) : session->pipe.stream.fd;
+}
+
+bool dm_session_is_for_thread(const struct dm_session *session)
+{
+    if (session->state == DM_SESSION_CONNECTING)
+        return dm_race_fd(&session->race) >= 0;
+    return dm_stream_is_for_thread(&session->pipe.stream);
+}
+
+/* POLLOUT is asked for only while bytes are left, or poll() would spin. */
 short dm_session_events(const struct dm_session *session)
 {
     if (session->state == DM_SESSION_CONNECTING)
-        return POLLOUT;
+        return dm_race_events(&session->race);
     return dm_stream_events(&session->pipe.stream, dm_pipe_pending(&session->pipe) > 0);
 }
 
@@ -403,6 +427,8 @@ static void check_time(struct dm_session *session)
         return;
     if (session->state == DM_SESSION_READY)
         dm_session_fail(session, "gave no answer within command_timeout");
+    else if (session->state == DM_SESSION_PREPARING)
+        dm_session_go_on_without_look_up(session);
     else
         dm_session_fail(session, "could not be opened within connect_timeout");
 }

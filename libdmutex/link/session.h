@@ -11,6 +11,7 @@
 #include "link/greeter.h"
 #include "link/pipe.h"
 #include "link/prepare.h"
+#include "link/race.h"
 #include "link/retry.h"
 
 enum dm_session_state {
@@ -38,13 +39,21 @@ struct dm_session {
     enum dm_session_state state;
     struct dm_pipe pipe;
     struct dm_retry retry;
+    struct dm_race race; /* DM_SESSION_CONNECTING */
+    /* Kept while the connection is open: the next opening has them if no name server answers. */
     struct dm_addresses *addresses;
-    uint64_t peer;         /* the number of the server that greeted last; 0: none yet */
-    struct dm_look look;   /* used if the greeter looks */
-    int greetings;         /* replies of the round of the greeting that have not come yet */
-    struct dm_kept kept;   /* replies to commands, until the server has confirmed them */
-    int64_t deadline_ns;   /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake between */
-    struct dm_stream lent; /* to the thread that shakes hands, which alone uses the stream; fd -1: none */
+    struct dm_addresses *found; /* by a look-up that came late: for the next opening; or NULL */
+    int64_t looked_ns;          /* when the last look-up was begun */
+    bool is_way_due;            /* no thread has begun yet to look the name up, or to call the hook */
+    bool is_finding_way;        /* a thread does; it may go on while the session goes on without it */
+    bool is_greeter_prepared;   /* nothing of the greeter is in use by that thread */
+    bool is_handshake_due;      /* no thread has taken the lent stream yet */
+    uint64_t peer;              /* the number of the server that greeted last; 0: none yet */
+    struct dm_look look;        /* used if the greeter looks */
+    int greetings;              /* replies of the round of the greeting that have not come yet */
+    struct dm_kept kept;        /* replies to commands, until the server has confirmed them */
+    int64_t deadline_ns;        /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake and the look-up */
+    struct dm_stream lent;      /* to the thread that shakes hands, which alone uses the stream; fd -1: none */
     /*
      * For good: no bytes are sent any more.  Not a state, because a handler that forks may have interrupted a change of
      * the state: dm_session_forget() is final in the child all the same.
@@ -53,7 +62,6 @@ struct dm_session {
     int64_t owned_ns; /* the socket's number was last seen to be the library's; see is_socket_ours() */
     bool is_wanted, was_wanted;
     bool has_reached;            /* a server at one of `addresses`: another address that refuses tells less */
-    bool had_reached;            /* the same of the round of addresses before, as long as this round goes on */
     bool has_answered;           /* the server of this connection has */
     bool is_near;                /* the server of this connection is on this machine */
     bool is_answer_refused;      /* the last answer of all connections: `reason` tells why */
@@ -87,20 +95,24 @@ bool dm_session_is_usable(const struct dm_session *session);
 void dm_session_open_if_due(struct dm_session *session);
 
 /*
- * The part of the opening that may block, by one thread at a time: under the lock the session says what is to be done,
- * dm_prepare() does so without, and the session goes on under the lock; or no thread could be started for it.
+ * The part of the opening that may block, in a thread: under the lock the session says what is to be done, dm_prepare()
+ * does so without, and the session goes on under the lock; or no thread could be started for it.
  */
-void dm_session_begin_preparing(const struct dm_session *session, struct dm_prepared *ret_prepared);
+void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *ret_prepared);
 void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared);
 void dm_session_stop_preparing(struct dm_session *session);
 
 /* Does all work that can be done now: opens, connects, writes, reads, gives up. */
 void dm_session_work(struct dm_session *session);
 
+/* False if there is nothing to poll, or if the calling thread leaves that to others: dm_stream_is_for_thread(). */
+bool dm_session_is_for_thread(const struct dm_session *session);
+
 /* When there is work to do without an event of the socket; DM_NEVER. */
 int64_t dm_session_due_ns(const struct dm_session *session);
 
-/* The events to poll the socket for. */
+/* The descriptor to poll, which changes once a connect has won; -1: none.  And the events. */
+int dm_session_fd(const struct dm_session *session);
 short dm_session_events(const struct dm_session *session);
 
 /* Ready: sends a look at the server, if the last was sent `pause_ns` ago.  May break the connection. */

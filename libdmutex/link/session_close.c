@@ -74,6 +74,16 @@ void dm_session_give_kept(struct dm_session *session, bool is_confirmed)
 
 /* ---- closing ----------------------------------------------------------------------------- */
 
+/* A thread that is on its way finds its task; a task for which no thread was asked yet would never be done. */
+static void take_back_tasks(struct dm_session *session)
+{
+    if (!session->must_prepare)
+        return;
+    if (session->is_handshake_due)
+        dm_stream_close(&session->lent);
+    session->is_handshake_due = session->is_way_due = false;
+}
+
 /*
  * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
  * session's own, and nobody waits for those.  A lent stream is closed by its thread.
@@ -83,6 +93,8 @@ static void shut(struct dm_session *session)
     struct dm_slot *slot;
 
     dm_pipe_close(&session->pipe);
+    dm_race_end(&session->race);
+    take_back_tasks(session);
     dm_stream_end(&session->lent);
     session->state = DM_SESSION_CLOSED;
     dm_look_end(&session->look);
@@ -132,16 +144,30 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
     fail(session);
 }
 
+/*
+ * Proxies end connections that nobody uses.  That is no failure as long as the next one can be opened: a server that is
+ * gone is told of then.
+ */
+void dm_session_end_idle(struct dm_session *session)
+{
+    dm_session_note_use(session);
+    dm_session_note_reason(session, "was closed by the server, or by a proxy, while idle");
+    dm_log_info("the connection to %s", session->reason);
+    dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
+    shut(session);
+}
+
 void dm_session_forget_addresses(struct dm_session *session)
 {
     dm_addresses_free(session->addresses);
-    session->addresses = NULL;
-    session->has_reached = session->had_reached = false;
+    dm_addresses_free(session->found);
+    session->addresses = session->found = NULL;
+    session->has_reached = false;
 }
 
 void dm_session_fail_address(struct dm_session *session, int error)
 {
-    if (session->has_reached || (session->had_reached && dm_addresses_has_more(session->addresses)))
+    if (session->has_reached)
         fail(session);
     else
         dm_session_fail(session, "cannot be opened (%s)", strerror(error));
@@ -185,5 +211,6 @@ void dm_session_forget(struct dm_session *session)
 {
     dm_stream_forget(&session->pipe.stream);
     dm_stream_forget(&session->lent);
+    dm_race_forget(&session->race);
     session->is_ended = true;
 }

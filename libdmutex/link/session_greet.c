@@ -5,11 +5,20 @@
 #include "base/clock.h"
 #include "link/session_parts.h"
 
-/* The addresses are looked up anew for the next connection, because the server may have moved. */
+/* For the next connection the name is looked up anew, because the server may have moved. */
+static void note_good_address(struct dm_session *session)
+{
+    if (session->addresses)
+        dm_addresses_note_good(session->addresses, session->race.winner);
+    dm_addresses_free(session->found);
+    session->found = NULL;
+    session->has_reached = false;
+}
+
 static void become_ready(struct dm_session *session)
 {
     session->peer = session->greeter.ready(session->greeter.user);
-    dm_session_forget_addresses(session);
+    note_good_address(session);
     session->state = DM_SESSION_READY;
     session->openings++;
     session->retry.ready_ns = dm_clock_boot_ns();

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How a session is opened: by an address or a hook, at once or with the help of a thread, and with TLS or without. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "link/session_parts.h"
 
+/* So long a look-up may take where the addresses of before will do. */
+#define LOOK_UP_NS (500 * DM_NS_PER_MS)
+
+/* ---- connect ----------------------------------------------------------------------------- */
+
 /* The time of the connect and of the greeting is one: connect_timeout bounds both. */
-static void begin_connecting(struct dm_session *session)
+static bool begin_connecting(struct dm_session *session)
 {
     if (!dm_pipe_begin(&session->pipe)) {
         dm_session_fail(session, "cannot be opened (out of memory)");
-        return;
+        return false;
     }
     session->greeter.begin(session->greeter.user);
     session->state = DM_SESSION_CONNECTING;
@@ -19,62 +26,136 @@ static void begin_connecting(struct dm_session *session)
     session->owned_ns = 0;
     session->deadline_ns = dm_clock_boot_ns() + session->options.connect_timeout_ms * DM_NS_PER_MS;
     session->is_state_news = session->is_change_news = true;
+    return true;
 }
 
-/* command_timeout is the time after which unanswered bytes in the kernel end the connection, as they would here. */
-static void connect_next(struct dm_session *session)
+static void connect_to_addresses(struct dm_session *session)
 {
-    if (dm_stream_connect(&session->pipe.stream, session->addresses, session->options.command_timeout_ms))
-        begin_connecting(session);
-    else
-        dm_session_fail_address(session, errno);
+    dm_race_begin(&session->race, session->addresses, session->options.connect_timeout_ms);
+    if (begin_connecting(session))
+        dm_session_check_connect(session);
 }
 
-/* Looking a name up, starting a server, or a handshake may block: the link does so in a thread, without its lock. */
-static void start_preparing(struct dm_session *session)
+static void connect_with(struct dm_session *session, int fd)
 {
+    dm_race_begin_with(&session->race, fd);
+    if (begin_connecting(session))
+        dm_session_check_connect(session);
+}
+
+/*
+ * A thread of its own shakes hands: that takes milliseconds, reads files, and needs more stack than a caller may have.
+ */
+static void start_handshake(struct dm_session *session)
+{
+    session->lent = session->pipe.stream;
+    session->pipe.stream = (struct dm_stream){ .fd = -1 };
     session->state = DM_SESSION_PREPARING;
-    session->must_prepare = true;
+    session->is_handshake_due = session->must_prepare = true;
+}
+
+/*
+ * command_timeout is the time after which unanswered bytes in the kernel end the connection, as they would here.  The
+ * winner's socket is another one to poll than the race's.
+ */
+void dm_session_check_connect(struct dm_session *session)
+{
+    int fd, error = dm_race_step(&session->race, session->addresses, session->options.command_timeout_ms, &fd);
+
+    if (error == EINPROGRESS)
+        return;
+    if (error) {
+        dm_session_fail_address(session, error);
+        return;
+    }
+    session->pipe.stream = dm_stream_of(fd);
+    session->has_reached = session->is_state_news = session->is_change_news = true;
+    if (session->options.tls.is_on)
+        start_handshake(session);
+    else
+        dm_session_greet(session);
+}
+
+/* ---- the way ----------------------------------------------------------------------------- */
+
+/*
+ * Looking a name up, or starting a server, may block: the link does so in a thread, without its lock.  A look-up that
+ * is under way serves the next opening, too.
+ */
+static void find_way(struct dm_session *session)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    session->state = DM_SESSION_PREPARING;
+    if (!session->is_finding_way && !session->is_way_due) {
+        session->is_way_due = session->must_prepare = true;
+        session->is_greeter_prepared = !session->greeter.prepare;
+        session->looked_ns = now_ns;
+    }
+    session->deadline_ns = dm_addresses_have_good(session->addresses)
+                               ? session->looked_ns + LOOK_UP_NS
+                               : now_ns + session->options.connect_timeout_ms * DM_NS_PER_MS;
+    session->is_change_news = true;
 }
 
 /* A socket that can be opened at once needs no preparing; the preparing finds out why not. */
 static void open_by_hook(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
+    int fd = -1;
 
-    session->has_reached = session->had_reached = false;
+    session->has_reached = false;
     if (!session->greeter.prepare)
-        session->pipe.stream = dm_stream_of(session->options.open(session->options.open_user, false, reason));
-    if (session->pipe.stream.fd >= 0)
-        begin_connecting(session);
+        fd = session->options.open(session->options.open_user, false, reason);
+    if (fd >= 0)
+        connect_with(session, fd);
     else
-        start_preparing(session);
+        find_way(session);
+}
+
+/* A new round, with the address that was good before as the first. */
+static void take_addresses(struct dm_session *session, struct dm_addresses *addresses)
+{
+    if (session->addresses)
+        dm_addresses_prefer(addresses, session->addresses);
+    dm_addresses_free(session->addresses);
+    session->addresses = addresses;
+    session->has_reached = false;
+}
+
+/* An address without a name is found at once, unless the greeter has something to do first. */
+static void find_addresses(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+    struct dm_addresses *addresses;
+    enum dm_found found = DM_FOUND_LATER;
+
+    if (!session->greeter.prepare)
+        found = dm_addresses_find(&session->options.address, false, &addresses, reason);
+    if (found == DM_FOUND_LATER) {
+        find_way(session);
+    } else if (found == DM_FOUND) {
+        take_addresses(session, addresses);
+        connect_to_addresses(session);
+    } else {
+        dm_session_fail(session, "%s", reason);
+    }
 }
 
 /*
- * All addresses of a name are tried, one after the other; then the addresses are looked up again, because the server
- * may have moved.
+ * All addresses of a name are tried; then the name is looked up again, because the server may have moved.
  */
 static void open_by_address(struct dm_session *session)
 {
-    char reason[DM_REASON_ROOM] = "";
-    bool had_reached;
-
-    if (dm_addresses_has_more(session->addresses)) {
-        connect_next(session);
-        return;
-    }
-    had_reached = session->has_reached;
-    dm_session_forget_addresses(session);
-    session->had_reached = had_reached;
-    if (!session->greeter.prepare)
-        session->addresses = dm_addresses_find(&session->options.address, false, reason);
-    if (session->addresses)
-        connect_next(session);
-    else if (reason[0])
-        dm_session_fail(session, "%s", reason);
+    if (session->addresses && !dm_addresses_are_of(session->addresses, &session->options.address))
+        dm_session_forget_addresses(session);
+    if (session->found)
+        take_addresses(session, session->found);
+    session->found = NULL;
+    if (dm_addresses_left(session->addresses))
+        connect_to_addresses(session);
     else
-        start_preparing(session);
+        find_addresses(session);
 }
 
 /* A server whose place is not known leaves the wish a wish, until somebody knows. */
@@ -83,7 +164,7 @@ static bool locate(struct dm_session *session)
     char reason[DM_REASON_ROOM];
     enum dm_located located = DM_LOCATED;
 
-    if (session->greeter.locate && !dm_addresses_has_more(session->addresses))
+    if (session->greeter.locate && dm_addresses_left(session->addresses) == 0)
         located = session->greeter.locate(session->greeter.user, &session->options, reason);
     if (located == DM_LOCATED)
         return true;
@@ -109,40 +190,26 @@ void dm_session_open_if_due(struct dm_session *session)
         open_by_address(session);
 }
 
-/* An empty stream is lent for a look-up. */
-void dm_session_begin_preparing(const struct dm_session *session, struct dm_prepared *ret_prepared)
+/* ---- in a thread ------------------------------------------------------------------------- */
+
+/* More than one task may be due: a look-up may outlast the connect, and a handshake begin meanwhile. */
+void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *ret_prepared)
 {
-    *ret_prepared = (struct dm_prepared){
-        .stream = session->lent,
-        .deadline_ns = session->deadline_ns,
-        .is_handshake = session->lent.fd >= 0,
-    };
-}
+    const struct dm_address *address = &session->options.address;
 
-/* ---- handshake --------------------------------------------------------------------------- */
-
-/*
- * A thread of its own shakes hands: that takes milliseconds, reads files, and needs more stack than a caller may have.
- */
-static void start_handshake(struct dm_session *session)
-{
-    session->lent = session->pipe.stream;
-    session->pipe.stream = (struct dm_stream){ .fd = -1 };
-    session->is_state_news = session->is_change_news = true;
-    start_preparing(session);
-}
-
-void dm_session_check_connect(struct dm_session *session)
-{
-    int error = dm_stream_error(&session->pipe.stream);
-
-    session->has_reached = session->has_reached || error == 0;
-    if (error == 0 && session->options.tls.is_on)
-        start_handshake(session);
-    else if (error == 0)
-        dm_session_greet(session);
-    else if (error != EINPROGRESS)
-        dm_session_fail_address(session, error);
+    *ret_prepared = (struct dm_prepared){ .stream = { .fd = -1 } };
+    if (session->is_handshake_due) {
+        ret_prepared->task = DM_PREPARING_HANDSHAKE;
+        ret_prepared->stream = session->lent;
+        ret_prepared->deadline_ns = session->deadline_ns;
+        session->is_handshake_due = false;
+    } else if (session->is_way_due) {
+        ret_prepared->task = DM_PREPARING_WAY;
+        session->is_way_due = false;
+        session->is_finding_way = true;
+        snprintf(ret_prepared->host, sizeof ret_prepared->host, "%s", address->host ? address->host : "");
+        snprintf(ret_prepared->port, sizeof ret_prepared->port, "%s", address->port ? address->port : "");
+    }
 }
 
 /* Without TLS the handshake has failed, and the stream is useless. */
@@ -169,38 +236,121 @@ static bool is_of_use(struct dm_session *session)
     return false;
 }
 
+static void go_on_with_handshake(struct dm_session *session, struct dm_prepared *prepared)
+{
+    session->lent = (struct dm_stream){ .fd = -1 };
+    if (is_of_use(session))
+        go_on_secured(session, prepared);
+    else
+        dm_stream_close(&prepared->stream);
+}
+
 /*
  * A hook that fails after it was allowed to block will not do better soon: callers that wait give up instead of trying
  * on.
  */
-void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
+static void go_on_with_hook(struct dm_session *session, struct dm_prepared *prepared)
 {
-    session->lent = (struct dm_stream){ .fd = -1 };
-    if (session->options.open)
-        session->permanent_failures += prepared->stream.fd < 0;
-    if (!is_of_use(session)) {
+    session->permanent_failures += prepared->stream.fd < 0;
+    if (!is_of_use(session))
         dm_stream_close(&prepared->stream);
-        dm_addresses_free(prepared->addresses);
-        return;
-    }
-    if (prepared->is_handshake) {
-        go_on_secured(session, prepared);
-        return;
-    }
-    dm_addresses_free(session->addresses);
-    session->addresses = prepared->addresses;
-    session->pipe.stream = prepared->stream;
-    if (session->pipe.stream.fd >= 0)
-        begin_connecting(session);
-    else if (session->addresses)
-        connect_next(session);
+    else if (prepared->stream.fd >= 0)
+        connect_with(session, prepared->stream.fd);
     else
         dm_session_fail(session, "%s", prepared->reason);
 }
 
+/* A name server that is away says nothing about a server that was reached at this address before. */
+static void use_good_addresses(struct dm_session *session, const char *reason)
+{
+    if (!is_of_use(session))
+        return;
+    dm_log_warn("%s; using the last address of %s", reason, session->options.name);
+    dm_addresses_begin(session->addresses);
+    session->has_reached = false;
+    connect_to_addresses(session);
+}
+
+bool dm_session_awaits_look_up(const struct dm_session *session)
+{
+    return session->state == DM_SESSION_PREPARING && session->lent.fd < 0 && !session->options.open &&
+           session->is_greeter_prepared;
+}
+
+void dm_session_go_on_without_look_up(struct dm_session *session)
+{
+    char reason[DM_REASON_ROOM];
+
+    snprintf(reason, sizeof reason, "the host name %.80s cannot be looked up: no name server answers",
+             session->options.address.host ? session->options.address.host : "");
+    if (dm_addresses_have_good(session->addresses))
+        use_good_addresses(session, reason);
+    else
+        dm_session_fail(session, "%s", reason);
+}
+
+static bool is_of_address(const struct dm_prepared *prepared, const struct dm_address *address)
+{
+    return !address->host || (strcmp(prepared->host, address->host) == 0 && strcmp(prepared->port, address->port) == 0);
+}
+
+/* The session waits for the look-up. */
+static void use_look_up(struct dm_session *session, struct dm_prepared *prepared)
+{
+    if (prepared->found == DM_FOUND_AWAY && dm_addresses_have_good(session->addresses)) {
+        use_good_addresses(session, prepared->reason);
+    } else if (prepared->found != DM_FOUND) {
+        dm_session_fail(session, "%s", prepared->reason);
+    } else {
+        take_addresses(session, prepared->addresses);
+        prepared->addresses = NULL;
+        connect_to_addresses(session);
+    }
+}
+
+/* A look-up that nobody waits for any more is for the next opening, unless a connection has been opened since. */
+static void keep_look_up(struct dm_session *session, struct dm_prepared *prepared)
+{
+    if (prepared->found != DM_FOUND || session->state == DM_SESSION_READY || session->is_ended)
+        return;
+    dm_addresses_free(session->found);
+    session->found = prepared->addresses;
+    prepared->addresses = NULL;
+}
+
+static void go_on_with_look_up(struct dm_session *session, struct dm_prepared *prepared)
+{
+    bool is_awaited = dm_session_awaits_look_up(session);
+
+    if (!is_of_address(prepared, &session->options.address)) {
+        if (is_awaited)
+            find_way(session);
+    } else if (!is_awaited) {
+        keep_look_up(session, prepared);
+    } else if (is_of_use(session)) {
+        use_look_up(session, prepared);
+    }
+    dm_addresses_free(prepared->addresses);
+}
+
+void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
+{
+    if (prepared->task == DM_PREPARING_HANDSHAKE) {
+        go_on_with_handshake(session, prepared);
+        return;
+    }
+    session->is_finding_way = false;
+    if (session->options.open)
+        go_on_with_hook(session, prepared);
+    else
+        go_on_with_look_up(session, prepared);
+}
+
 void dm_session_stop_preparing(struct dm_session *session)
 {
-    dm_stream_close(&session->lent);
+    if (session->is_handshake_due)
+        dm_stream_close(&session->lent);
+    session->is_handshake_due = session->is_way_due = false;
     if (session->state == DM_SESSION_PREPARING)
         dm_session_fail(session, "cannot be opened (no thread for the look-up or the handshake)");
 }

@@ -29,15 +29,24 @@ void dm_session_take_greeting(struct dm_session *session, struct redisReply *rep
 /* Fails with the reason of the stream; what: "broke while sending". */
 void dm_session_fail_by_stream(struct dm_session *session, const char *what);
 
-/* DM_SESSION_CONNECTING: goes on if the connect has ended. */
+/* Ready, and without a request under way for a second or longer: the other end has closed. */
+void dm_session_end_idle(struct dm_session *session);
+
+/* DM_SESSION_PREPARING: true if the session waits for a look-up, which has a deadline. */
+bool dm_session_awaits_look_up(const struct dm_session *session);
+
+/* The look-up has not come in time: goes on with the addresses that were good before, if there are any. */
+void dm_session_go_on_without_look_up(struct dm_session *session);
+
+/* DM_SESSION_CONNECTING: goes on if a connect has succeeded, or all have failed. */
 void dm_session_check_connect(struct dm_session *session);
 
-/* The addresses are looked up anew for the next connection. */
+/* As if nothing had been looked up. */
 void dm_session_forget_addresses(struct dm_session *session);
 
 /*
- * An address cannot be opened.  The reason of another address of the same name whose server was reached stays, also one
- * of the round before, until this round has tried all addresses.
+ * No address can be connected to.  The reason of another address of the same name whose server was reached in this
+ * round stays.
  */
 void dm_session_fail_address(struct dm_session *session, int error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A stream of bytes to the server: a socket, non-blocking, closed on exec, noticed dead by the kernel; with TLS on top
- * after dm_stream_secure().  Addresses are found beforehand, because a name look-up can block for long.
+ * after dm_stream_secure().  link/race.h connects it.
  */
 #ifndef DM_LINK_STREAM_H
 #define DM_LINK_STREAM_H
@@ -13,26 +13,6 @@
 #include "base/fileid.h"
 #include "base/text.h"
 #include "link/tls.h"
-
-/* Where a server listens: TCP if there is a host, else the path of a unix socket.  Borrowed texts. */
-struct dm_address {
-    const char *host, *port;
-    const char *path;
-};
-
-/* An address may have many of these: all addresses of a host name. */
-struct dm_addresses;
-
-/*
- * The addresses of the server, to be given to dm_addresses_free().  With may_block false only addresses that need no
- * look-up.  NULL with the reason; *ret_reason is "" when a look-up is needed.
- */
-struct dm_addresses *dm_addresses_find(const struct dm_address *address, bool may_block,
-                                       char ret_reason[DM_REASON_ROOM]);
-void dm_addresses_free(struct dm_addresses *addresses);
-
-/* True if there is an address that dm_stream_connect() has not tried yet. */
-bool dm_addresses_has_more(const struct dm_addresses *addresses);
 
 /* The caller's lock guards a stream. */
 struct dm_stream {
@@ -46,15 +26,6 @@ struct dm_stream dm_stream_of(int fd);
 
 /* False if the number is the program's by now, or open no more: then no other function may be called but close. */
 bool dm_stream_is_ours(const struct dm_stream *stream);
-
-/*
- * Begins to connect to the next address in turn; ask dm_stream_error() when the socket is writable.
- * False with errno; the stream stays closed then.
- */
-bool dm_stream_connect(struct dm_stream *stream, struct dm_addresses *addresses, unsigned user_timeout_ms);
-
-/* The errno value of a connect that has ended, 0 for success; EINPROGRESS while it goes on.  Never blocks. */
-int dm_stream_error(const struct dm_stream *stream);
 
 /*
  * Adds TLS to a connected stream; see dm_tls_open().  Blocks until the deadline at most; no lock held.  False with the

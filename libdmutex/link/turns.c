@@ -158,7 +158,7 @@ static bool has_glanced(struct dm_link *link, struct dm_caller *me)
  */
 static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
-    struct pollfd pollers[] = { { .fd = link->session.pipe.stream.fd, .events = dm_session_events(&link->session) },
+    struct pollfd pollers[] = { { .fd = dm_session_fd(&link->session), .events = dm_session_events(&link->session) },
                                 { .fd = link->leader_bell, .events = POLLIN } };
     int64_t left = sleep_ns(link, deadline);
     int64_t most = me->is_listening && left > LISTEN_MOST_NS ? LISTEN_MOST_NS : left;
@@ -201,7 +201,7 @@ static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_d
 /* A follower does work, too, when woken: the leader may have left, and nobody else may be there to read. */
 static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
-    bool is_leader = !link->leader && dm_stream_is_for_thread(&link->session.pipe.stream);
+    bool is_leader = !link->leader && dm_session_is_for_thread(&link->session);
 
     if (is_leader && (has_read_at_once(link) || has_glanced(link, me)))
         return;

@@ -115,6 +115,34 @@ static void test_the_log_says_so_when_its_level_is_none(void **state)
     assert_errors("the connection to /nowhere");
 }
 
+/* The actor's connections, and the test's own. */
+static bool is_alone(struct server *server)
+{
+    return side_says(server->side, "connected_clients:1\r", "INFO clients");
+}
+
+/* R8: a server, or a proxy, that ends idle connections again and again. */
+static void test_the_log_says_nothing_when_an_idle_connection_ends(void **state)
+{
+    struct server *server = server_start();
+    char log[160];
+    struct actor *a;
+
+    (void)state;
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s", server_file(server, "idle"));
+    a = actor_start_with(server, log, NULL);
+    assert_string_equal(side_text(server->side, "CONFIG SET timeout 2"), "OK");
+    for (int i = 0; i < 2; i++) {
+        actor_do(a, "0", "lock logs/idle");
+        actor_do(a, "0", "unlock logs/idle");
+        wait_until(is_alone(server));
+    }
+    actor_end(a);
+    command_run("cat %s", server_file(server, "idle"));
+    assert_string_equal(ran.output, "");
+    server_end(server);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +151,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_nobody_waits_when_the_log_is_a_fifo),
         cmocka_unit_test(test_nobody_waits_when_standard_error_is_full),
         cmocka_unit_test(test_the_log_says_so_when_its_level_is_none),
+        cmocka_unit_test(test_the_log_says_nothing_when_an_idle_connection_ends),
         cmocka_unit_test(test_nothing_is_left),
     };
 

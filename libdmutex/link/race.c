@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/race.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/attrs.h"
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/minmax.h"
+
+/* RFC 8305 recommends this pause, and none below 10 ms. */
+#define PACE_MS 250
+#define PACE_MIN_MS 10
+
+void dm_race_init(struct dm_race *race)
+{
+    *race = (struct dm_race){ .crowd = -1 };
+}
+
+/* Without an epoll, for want of a descriptor, the connects follow one another. */
+void dm_race_begin(struct dm_race *race, const struct dm_addresses *addresses, unsigned time_ms)
+{
+    unsigned left = dm_addresses_left(addresses);
+
+    dm_race_init(race);
+    race->pace_ns = dm_max64(dm_min64(PACE_MS, time_ms / 2 / (left ? left : 1)), PACE_MIN_MS) * DM_NS_PER_MS;
+    race->next_ns = dm_clock_boot_ns();
+    race->error = ECONNREFUSED;
+    if (left > 1)
+        race->crowd = dm_descriptor_move_up(epoll_create1(EPOLL_CLOEXEC));
+    if (race->crowd >= 0)
+        dm_descriptor_tag(race->crowd, DM_TAG_EPOLL);
+}
+
+static void enter(struct dm_race *race, int fd, unsigned address)
+{
+    race->runners[race->count++] = (struct dm_runner){ fd, dm_fileid_of(fd), address };
+}
+
+void dm_race_begin_with(struct dm_race *race, int fd)
+{
+    dm_race_init(race);
+    enter(race, fd, 0);
+}
+
+/* ---- connects ---------------------------------------------------------------------------- */
+
+/*
+ * Commands are small and awaited: no Nagle.  Keepalive notices a peer that has silently gone when we only listen, and
+ * the user timeout when we have sent bytes.
+ */
+static void tune(int fd, unsigned user_timeout_ms)
+{
+    const struct {
+        int level, option, value;
+    } settings[] = {
+        { IPPROTO_TCP, TCP_NODELAY, 1 },   { IPPROTO_TCP, TCP_USER_TIMEOUT, (int)user_timeout_ms },
+        { SOL_SOCKET, SO_KEEPALIVE, 1 },   { IPPROTO_TCP, TCP_KEEPIDLE, 5 },
+        { IPPROTO_TCP, TCP_KEEPINTVL, 2 }, { IPPROTO_TCP, TCP_KEEPCNT, 3 },
+    };
+
+    for (size_t i = 0; i < DM_COUNT(settings); i++)
+        setsockopt(fd, settings[i].level, settings[i].option, &settings[i].value, sizeof settings[i].value);
+}
+
+/*
+ * The connect goes on in the background, and POLLOUT says the end.  Non-blocking also for a unix socket, where a full
+ * backlog is EAGAIN and would block.  -1 with errno.
+ */
+static int open_to(const struct sockaddr *address, socklen_t length, unsigned user_timeout_ms)
+{
+    int fd = dm_descriptor_move_up(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+
+    if (fd < 0)
+        return -1;
+    if (address->sa_family != AF_UNIX)
+        tune(fd, user_timeout_ms);
+    if (connect(fd, address, length) < 0 && errno != EINPROGRESS) {
+        int error = errno;
+
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static bool has_crowd(const struct dm_race *race)
+{
+    return dm_descriptor_is(race->crowd, DM_TAG_EPOLL);
+}
+
+static bool watch(const struct dm_race *race, int fd)
+{
+    struct epoll_event event = { .events = EPOLLOUT };
+
+    return race->crowd < 0 || epoll_ctl(race->crowd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Taken out of the epoll before it is closed: with a copy in a forked child, a closed socket would stay there. */
+static void leave(struct dm_race *race, unsigned i)
+{
+    if (has_crowd(race))
+        epoll_ctl(race->crowd, EPOLL_CTL_DEL, race->runners[i].fd, NULL);
+    race->runners[i] = race->runners[--race->count];
+}
+
+static void drop(struct dm_race *race, unsigned i)
+{
+    struct dm_runner runner = race->runners[i];
+
+    leave(race, i);
+    dm_fileid_close(&runner.file, runner.fd);
+}
+
+/* Begins the next connect; a failure makes the one after it due at once. */
+static void begin_next(struct dm_race *race, struct dm_addresses *addresses, unsigned user_timeout_ms, int64_t now_ns)
+{
+    unsigned index = dm_addresses_take(addresses);
+    socklen_t length;
+    const struct sockaddr *address = dm_addresses_at(addresses, index, &length);
+    int fd = open_to(address, length, user_timeout_ms);
+
+    race->next_ns = now_ns;
+    if (fd < 0) {
+        race->error = errno;
+        return;
+    }
+    enter(race, fd, index);
+    race->next_ns += race->pace_ns;
+    if (!watch(race, fd)) {
+        race->error = errno;
+        drop(race, race->count - 1);
+    }
+}
+
+/* ---- the race ---------------------------------------------------------------------------- */
+
+/* Connects that did not get their time count as not tried: their servers may be better than the winner turns out. */
+static int win(struct dm_race *race, struct dm_addresses *addresses, unsigned i)
+{
+    int fd = race->runners[i].fd;
+
+    race->winner = race->runners[i].address;
+    leave(race, i);
+    for (unsigned other = 0; other < race->count; other++)
+        dm_addresses_put_back(addresses, race->runners[other].address);
+    dm_race_end(race);
+    return fd;
+}
+
+/*
+ * SO_ERROR is read only after an event: before the end of the connect the value is 0, and says that all is well.  The
+ * program may have closed the number.
+ */
+static int error_of(const struct dm_runner *runner, short events)
+{
+    int error = 0;
+    socklen_t length = sizeof error;
+
+    if (!dm_fileid_has(&runner->file, runner->fd))
+        return EBADF;
+    if (!events)
+        return EINPROGRESS;
+    return getsockopt(runner->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0 ? errno : error;
+}
+
+/* The connect that has succeeded, or -1; those that have failed are closed, and the next is due. */
+static int look(struct dm_race *race, int64_t now_ns)
+{
+    struct pollfd pollers[DM_ADDRESSES_MOST];
+
+    for (unsigned i = 0; i < race->count; i++)
+        pollers[i] = (struct pollfd){ .fd = race->runners[i].fd, .events = POLLOUT };
+    if (race->count)
+        poll(pollers, race->count, 0);
+    for (unsigned i = race->count; i-- > 0;) {
+        int error = error_of(&race->runners[i], pollers[i].revents);
+
+        if (error == 0)
+            return (int)i;
+        if (error == EINPROGRESS)
+            continue;
+        race->error = error;
+        race->next_ns = now_ns;
+        drop(race, i);
+    }
+    return -1;
+}
+
+static bool may_begin(const struct dm_race *race, const struct dm_addresses *addresses)
+{
+    return (race->count == 0 || race->crowd >= 0) && dm_addresses_left(addresses) > 0;
+}
+
+int dm_race_step(struct dm_race *race, struct dm_addresses *addresses, unsigned user_timeout_ms, int *ret_fd)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+    int winner = look(race, now_ns);
+
+    while (winner < 0 && race->next_ns <= now_ns && may_begin(race, addresses)) {
+        begin_next(race, addresses, user_timeout_ms, now_ns);
+        winner = look(race, now_ns);
+    }
+    if (winner >= 0) {
+        *ret_fd = win(race, addresses, (unsigned)winner);
+        return 0;
+    }
+    return race->count ? EINPROGRESS : race->error;
+}
+
+int dm_race_fd(const struct dm_race *race)
+{
+    if (race->crowd >= 0)
+        return race->crowd;
+    return race->count ? race->runners[0].fd : -1;
+}
+
+short dm_race_events(const struct dm_race *race)
+{
+    return race->crowd >= 0 ? POLLIN : POLLOUT;
+}
+
+int64_t dm_race_due_ns(const struct dm_race *race, const struct dm_addresses *addresses)
+{
+    return may_begin(race, addresses) ? race->next_ns : DM_NEVER;
+}
+
+static void close_crowd(struct dm_race *race)
+{
+    if (has_crowd(race))
+        close(race->crowd);
+    race->crowd = -1;
+}
+
+void dm_race_end(struct dm_race *race)
+{
+    while (race->count)
+        drop(race, race->count - 1);
+    close_crowd(race);
+}
+
+/* Without EPOLL_CTL_DEL: the epoll is the parent's, too. */
+void dm_race_forget(struct dm_race *race)
+{
+    for (unsigned i = 0; i < race->count; i++)
+        dm_fileid_close(&race->runners[i].file, race->runners[i].fd);
+    race->count = 0;
+    close_crowd(race);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connects side by side, and the order of a name's addresses.  The look-up of this program stands before libc's. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "link/race.h"
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+static const char *const *listed; /* the addresses of each name, NULL at the end; NULL: libc's own answer */
+
+int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found);
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found);
+
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    if (!listed)
+        return __real_getaddrinfo(name, service, hints, found);
+    for (int i = 0; listed[i]; i++) {
+        assert_int_equal(__real_getaddrinfo(listed[i], service, NULL, found), 0);
+        while (*found && (*found)->ai_socktype == SOCK_STREAM)
+            found = &(*found)->ai_next;
+        if (*found)
+            freeaddrinfo(*found);
+        *found = NULL;
+    }
+    return 0;
+}
+
+static struct dm_addresses *addresses_of(const char *const *list, uint16_t port)
+{
+    struct dm_addresses *addresses;
+    char text[8], reason[DM_REASON_ROOM];
+    struct dm_address address = { .host = "name.test.example", .port = text };
+
+    snprintf(text, sizeof text, "%u", port);
+    listed = list;
+    assert_int_equal(dm_addresses_find(&address, true, &addresses, reason), DM_FOUND);
+    listed = NULL;
+    assert_true(dm_addresses_are_of(addresses, &address));
+    return addresses;
+}
+
+/* The address that is taken next. */
+static const char *take(struct dm_addresses *addresses)
+{
+    static char text[INET6_ADDRSTRLEN];
+    socklen_t length;
+    unsigned index = dm_addresses_take(addresses);
+    const struct sockaddr *address = dm_addresses_at(addresses, index, &length);
+
+    assert_int_equal(getnameinfo(address, length, text, sizeof text, NULL, 0, NI_NUMERICHOST), 0);
+    return text;
+}
+
+static void test_families_take_turns_when_a_name_has_both(void **state)
+{
+    static const char *const list[] = { "fd00::1", "fd00::2", "fd00::3", "127.0.0.1", NULL };
+    struct dm_addresses *addresses = addresses_of(list, 1);
+
+    (void)state;
+    assert_string_equal(take(addresses), "fd00::1");
+    assert_string_equal(take(addresses), "127.0.0.1");
+    assert_string_equal(take(addresses), "fd00::2");
+    assert_string_equal(take(addresses), "fd00::3");
+    assert_int_equal(dm_addresses_left(addresses), 0);
+    dm_addresses_begin(addresses);
+    assert_int_equal(dm_addresses_left(addresses), 4);
+    dm_addresses_free(addresses);
+}
+
+static void test_the_good_address_is_first_when_a_look_up_finds_it_again(void **state)
+{
+    static const char *const before[] = { "127.0.0.5", "127.0.0.6", NULL };
+    static const char *const now[] = { "127.0.0.7", "127.0.0.8", "127.0.0.6", NULL };
+    struct dm_addresses *old = addresses_of(before, 1), *addresses = addresses_of(now, 1), *other;
+
+    (void)state;
+    dm_addresses_note_good(old, 1);
+    assert_true(dm_addresses_have_good(old));
+    assert_int_equal(dm_addresses_left(old), 0);
+    dm_addresses_prefer(addresses, old);
+    assert_string_equal(take(addresses), "127.0.0.6");
+    assert_string_equal(take(addresses), "127.0.0.7");
+    other = addresses_of(now, 2);
+    dm_addresses_prefer(other, old); /* another port */
+    assert_string_equal(take(other), "127.0.0.7");
+    dm_addresses_free(old);
+    dm_addresses_free(addresses);
+    dm_addresses_free(other);
+}
+
+/* struct in6_ifreq of the kernel, whose header clashes with libc's. */
+struct address_request {
+    struct in6_addr address;
+    uint32_t prefix;
+    int index;
+};
+
+/* A network with IPv6 alone, but for the loopback. */
+static bool enter_ipv6_only(void)
+{
+    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+    struct address_request address = { .prefix = 128 };
+    int fd, fd6;
+
+    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        return false;
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    fd6 = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    address.index = (int)if_nametoindex("lo");
+    return ioctl(fd, SIOCSIFFLAGS, &request) == 0 && inet_pton(AF_INET6, "fd00::1", &address.address) == 1 &&
+           ioctl(fd6, SIOCSIFADDR, &address) == 0;
+}
+
+/* True if 127.0.0.1 is among the addresses of the name. */
+static bool is_found(const char *name)
+{
+    struct dm_address address = { .host = name, .port = "1" };
+    struct dm_addresses *addresses;
+    char reason[DM_REASON_ROOM];
+    bool result = false;
+
+    if (dm_addresses_find(&address, true, &addresses, reason) != DM_FOUND)
+        return false;
+    while (dm_addresses_left(addresses))
+        result |= strcmp(take(addresses), "127.0.0.1") == 0;
+    dm_addresses_free(addresses);
+    return result;
+}
+
+/* R5: AI_ADDRCONFIG takes no account of the loopback. */
+static void test_localhost_has_its_address_when_the_network_is_ipv6_alone(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0)
+        _exit(!enter_ipv6_only() ? 2 : is_found("localhost") && is_found("LocalHost") ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* ---- races ------------------------------------------------------------------------------- */
+
+static int listen_at(const char *host, uint16_t *port, int backlog)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(*port) };
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(fd, backlog), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* With the queue full, the kernel drops the packets of all further callers. */
+static int fill_queue(const char *host, uint16_t port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* As a session does: polls, and steps.  Returns what the last step returned. */
+static int run(struct dm_race *race, struct dm_addresses *addresses, int *ret_fd)
+{
+    int result;
+
+    while ((result = dm_race_step(race, addresses, 1000, ret_fd)) == EINPROGRESS) {
+        struct pollfd poller = { .fd = dm_race_fd(race), .events = dm_race_events(race) };
+        int64_t due_ns = dm_race_due_ns(race, addresses), left_ns = due_ns - dm_clock_boot_ns();
+
+        poll(&poller, 1, due_ns == DM_NEVER ? -1 : left_ns > 0 ? (int)(left_ns / DM_NS_PER_MS) + 1 : 0);
+    }
+    return result;
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static const char *const two[] = { "127.0.0.2", "127.0.0.1", NULL };
+
+/* The one that swallows packets was not tried to its end. */
+static void test_the_second_wins_when_the_first_swallows_packets(void **state)
+{
+    uint16_t port = 0;
+    int server = listen_at("127.0.0.1", &port, 5), hole = listen_at("127.0.0.2", &port, 0);
+    int caller = fill_queue("127.0.0.2", port), before = count_descriptors(), fd = -1;
+    struct dm_addresses *addresses = addresses_of(two, port);
+    struct dm_race race;
+
+    (void)state;
+    dm_race_begin(&race, addresses, 2000);
+    assert_int_equal(run(&race, addresses, &fd), 0);
+    assert_int_equal(race.winner, 1);
+    assert_int_equal(dm_race_fd(&race), -1);
+    assert_int_equal(count_descriptors(), before + 1);
+    assert_int_equal(dm_addresses_left(addresses), 1);
+    close(fd);
+    close(caller);
+    close(hole);
+    close(server);
+    dm_addresses_free(addresses);
+}
+
+/* Without a pause: the time of the second's turn would not come in this test. */
+static void test_the_second_is_tried_at_once_when_the_first_refuses(void **state)
+{
+    uint16_t port = 0;
+    int server = listen_at("127.0.0.1", &port, 5), fd = -1;
+    struct dm_addresses *addresses = addresses_of(two, port);
+    struct dm_race race;
+
+    (void)state;
+    dm_race_begin(&race, addresses, 2000);
+    race.pace_ns = 1000 * DM_NS_PER_S;
+    assert_int_equal(run(&race, addresses, &fd), 0);
+    assert_int_equal(race.winner, 1);
+    assert_int_equal(dm_addresses_left(addresses), 0);
+    close(fd);
+    close(server);
+    dm_addresses_free(addresses);
+}
+
+static void test_the_race_fails_when_all_addresses_refuse(void **state)
+{
+    uint16_t port = 0;
+    int server = listen_at("127.0.0.1", &port, 5), before, fd = -1;
+    struct dm_addresses *addresses = addresses_of(two, port);
+    struct dm_race race;
+
+    (void)state;
+    close(server);
+    before = count_descriptors();
+    dm_race_begin(&race, addresses, 2000);
+    assert_int_equal(run(&race, addresses, &fd), ECONNREFUSED);
+    dm_race_end(&race);
+    assert_int_equal(count_descriptors(), before);
+    dm_addresses_free(addresses);
+}
+
+/* The child closes its copies; the parent's connects go on, and its epoll still tells of them. */
+static void test_the_race_goes_on_when_a_child_is_forked_meanwhile(void **state)
+{
+    uint16_t port = 0;
+    int server = listen_at("127.0.0.1", &port, 5), hole = listen_at("127.0.0.2", &port, 0);
+    int caller = fill_queue("127.0.0.2", port), before = count_descriptors(), fd = -1, status;
+    struct dm_addresses *addresses = addresses_of(two, port);
+    struct dm_race race;
+    pid_t pid;
+
+    (void)state;
+    dm_race_begin(&race, addresses, 2000);
+    assert_int_equal(dm_race_step(&race, addresses, 1000, &fd), EINPROGRESS);
+    pid = fork();
+    if (pid == 0) {
+        dm_race_forget(&race);
+        _exit(count_descriptors() != before);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(run(&race, addresses, &fd), 0);
+    assert_int_equal(race.winner, 1);
+    close(fd);
+    close(caller);
+    close(hole);
+    close(server);
+    dm_addresses_free(addresses);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families_take_turns_when_a_name_has_both),
+        cmocka_unit_test(test_the_good_address_is_first_when_a_look_up_finds_it_again),
+        cmocka_unit_test(test_localhost_has_its_address_when_the_network_is_ipv6_alone),
+        cmocka_unit_test(test_the_second_wins_when_the_first_swallows_packets),
+        cmocka_unit_test(test_the_second_is_tried_at_once_when_the_first_refuses),
+        cmocka_unit_test(test_the_race_fails_when_all_addresses_refuse),
+        cmocka_unit_test(test_the_race_goes_on_when_a_child_is_forked_meanwhile),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
