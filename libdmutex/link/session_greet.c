@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The greeting of a session: rounds of commands by the greeter, until the greeter has no more. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -41,6 +42,16 @@ static bool push_greetings(struct dm_session *session)
     return true;
 }
 
+/*
+ * A server that has closed already may have said why, as one with too many clients does: the reading finds that, and
+ * then the end.
+ */
+static bool is_sent(struct dm_session *session, const struct dm_command *round)
+{
+    return dm_pipe_write(&session->pipe, round->bytes, round->length) ||
+           (!session->pipe.stream.tls && (errno == EPIPE || errno == ECONNRESET));
+}
+
 void dm_session_greet(struct dm_session *session)
 {
     struct dm_command round = { 0 };
@@ -56,7 +67,7 @@ void dm_session_greet(struct dm_session *session)
         become_ready(session);
         return;
     }
-    is_written = round.bytes && dm_pipe_write(&session->pipe, round.bytes, round.length);
+    is_written = round.bytes && is_sent(session, &round);
     session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
     free(round.bytes);
     if (!is_written)

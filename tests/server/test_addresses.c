@@ -2,8 +2,8 @@
 /*
  * A server with a name: addresses that swallow packets, refuse or come late, and name servers that are away.
  *
- * The name's addresses are the words of a file, which the look-up of this program reads in place of libc's: "hang" keeps
- * the look-up for as long as the file says so, "away" is a name server that does not answer.
+ * The name's addresses are the words of a file, which the look-up of this program reads in place of libc's: "hang"
+ * keeps the look-up for as long as the file says so, "away" is a name server that does not answer.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
