@@ -17,9 +17,11 @@ dmutexinclude_HEADERS = \
     include/dmutex/types.h \
     include/dmutex/version.h
 
-# Exceptions: a thread may be cancelled inside a call of ours and unwinds through it.
+# Unwind tables: a thread may be cancelled inside a call of ours, and unwinds through it.  Not -fexceptions: the
+# handlers of pthread_cleanup_push() would need libgcc_s, and its first call is bound on the stack of the cancelled
+# thread, for 3.4 KiB.
 # A caller's thread may have a stack of 16 KiB: FRAME_CFLAGS bound each frame.
-floor_cflags = $(common_cflags) $(HARDENING_CFLAGS) $(FRAME_CFLAGS) -fvisibility=hidden -fexceptions
+floor_cflags = $(common_cflags) $(HARDENING_CFLAGS) $(FRAME_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
 
 # ---------------------------------------------------------------------------
 # base: no glib, no hiredis

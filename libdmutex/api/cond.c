@@ -210,21 +210,27 @@ static int find_for(const struct seen *cond, struct dm_runtime *runtime, const c
  * bind the condition for others; dm_condition_wait() asks once more, under the lock. A cancellation can end the sleep
  * only, which is why the caller's own state goes along.
  */
+static DM_OWN_FRAME int look_at(dcond_t *cond, dmutex_t *mutex, struct dm_runtime *runtime,
+                                struct dm_condition *ret_condition, struct dm_target *ret_target)
+{
+    struct seen seen = { .object = cond };
+    int result = take(cond, &seen.copy);
+
+    if (!result)
+        result = dm_object_read(mutex, runtime, ret_target);
+    if (!result && !(runtime && dm_condition_is_owned(runtime, ret_target->key)))
+        result = dm_fail(DM_FAIL_NOT_OWNER, NULL);
+    return result ? result : find_for(&seen, runtime, ret_target->key, ret_condition);
+}
+
 static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline *deadline)
 {
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime = dm_runtime_peek();
-    struct seen seen = { .object = cond };
     struct dm_condition condition;
     struct dm_target target;
-    int result = take(cond, &seen.copy);
+    int result = look_at(cond, mutex, runtime, &condition, &target);
 
-    if (!result)
-        result = dm_object_read(mutex, runtime, &target);
-    if (!result && !(runtime && dm_condition_is_owned(runtime, target.key)))
-        result = dm_fail(DM_FAIL_NOT_OWNER, NULL);
-    if (!result)
-        result = find_for(&seen, runtime, target.key, &condition);
     if (!result)
         result = dm_condition_wait(runtime, &condition, &target, deadline, visit.cancel_state);
     return dm_visit_end(visit, result);

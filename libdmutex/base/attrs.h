@@ -5,6 +5,9 @@
 
 #define DM_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
 
+/* For a function whose locals must be gone from the stack when its caller sleeps, and is perhaps cancelled there. */
+#define DM_OWN_FRAME __attribute__((__noinline__))
+
 /*
  * gcc and clang announce sanitizers in different ways. Two places read DM_UNDER_TSAN: real.c, because the sanitizer
  * must see the locks, and self.c, because the sanitizer forgets a thread one pass early.

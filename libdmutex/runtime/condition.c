@@ -188,7 +188,7 @@ static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
 }
 
 /* Asks until the store has said what became of the hold.  DM_GO_ON, or the end of the call. */
-static int give_up_hold(struct condition_wait *self)
+static DM_OWN_FRAME int give_up_hold(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
     struct dm_request request;
@@ -362,7 +362,7 @@ bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex)
 }
 
 /* State lock held.  DM_GO_ON, with the hold being given back; or an errno value, noted. */
-static int begin(struct condition_wait *self)
+static DM_OWN_FRAME int begin(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
 

@@ -306,6 +306,124 @@ static int play_waiters(const char *url)
     return print_measured();
 }
 
+/* ---- cancelled in a wait ---- */
+
+/* Stack that the thread's own functions have taken before the wait. */
+#define OWN_STACK 512
+
+static dmutex_t anonymous_mutex;
+static dcond_t anonymous_condition;
+
+static int wait_named(void)
+{
+    return dcond_wait(&condition, &named);
+}
+
+static int wait_for_hours(void)
+{
+    struct timespec late = in_ms(CLOCK_REALTIME, 3600 * 1000);
+
+    return dcond_timedwait(&condition, &named, &late);
+}
+
+static int wait_by_clock(void)
+{
+    struct timespec late = in_ms(CLOCK_MONOTONIC, 3600 * 1000);
+
+    return dcond_clockwait(&condition, &named, CLOCK_MONOTONIC, &late);
+}
+
+static int wait_anonymous(void)
+{
+    return dcond_wait(&anonymous_condition, &anonymous_mutex);
+}
+
+static const struct {
+    dmutex_t *mutex;
+    int (*wait)(void);
+} waits[] = {
+    { &named, wait_named }, { &named, wait_for_hours }, { &named, wait_by_clock }, { &anonymous_mutex, wait_anonymous }
+};
+
+static size_t wait_now; /* of `waits` */
+static pid_t waiter_id; /* guarded by the mutex of the wait */
+static bool has_owned_in_handler;
+
+static void give_back_in_handler(void *user)
+{
+    has_owned_in_handler = dmutex_unlock(user) == 0;
+}
+
+static void wait_to_be_cancelled(struct stack *stack)
+{
+    volatile char own[OWN_STACK];
+    dmutex_t *mutex = waits[wait_now].mutex;
+
+    (void)stack;
+    own[0] = own[OWN_STACK - 1] = 0;
+    dmutex_lock(mutex);
+    waiter_id = gettid();
+    pthread_cleanup_push(give_back_in_handler, mutex);
+    while (own[0] == 0)
+        waits[wait_now].wait();
+    pthread_cleanup_pop(1);
+}
+
+/* Returns once the thread sleeps in the wait. */
+static pthread_t begin_waiter(struct stack *stack)
+{
+    pid_t id = 0;
+    pthread_t thread;
+
+    waiter_id = 0;
+    thread = begin_on_small_stack(stack, wait_to_be_cancelled);
+    while (!id) {
+        dmutex_lock(waits[wait_now].mutex);
+        id = waiter_id;
+        dmutex_unlock(waits[wait_now].mutex);
+    }
+    wait_until(proc_state(id) == 'S');
+    return thread;
+}
+
+static void cancel_waiter(pthread_t thread)
+{
+    void *value;
+
+    has_owned_in_handler = false;
+    pthread_cancel(thread);
+    pthread_join(thread, &value);
+    note("a cancelled wait", value == PTHREAD_CANCELED && has_owned_in_handler ? 0 : EIO, 0);
+}
+
+/* Two threads, because one sleeps at the socket and the other behind it. */
+static int play_cancelled(const char *url)
+{
+    dmutexattr_t attr;
+    dcondattr_t condattr;
+    struct stack stacks[2];
+    pthread_t threads[2];
+
+    (void)url;
+    dmutexattr_init(&attr);
+    dmutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    dmutex_init(&anonymous_mutex, &attr);
+    dcondattr_init(&condattr);
+    dcondattr_setpshared(&condattr, PTHREAD_PROCESS_SHARED);
+    dcond_init(&anonymous_condition, &condattr);
+    for (wait_now = 0; wait_now < COUNT(waits); wait_now++) {
+        threads[0] = begin_waiter(&stacks[0]);
+        threads[1] = begin_waiter(&stacks[1]);
+        cancel_waiter(threads[1]);
+        cancel_waiter(threads[0]);
+    }
+    dcond_destroy(&condition);
+    dcond_destroy(&anonymous_condition);
+    dmutex_destroy(&named);
+    dmutex_destroy(&anonymous_mutex);
+    return print_measured();
+}
+
 static void call_without_server(struct stack *stack)
 {
     struct timespec soon;
@@ -423,8 +541,9 @@ static const struct {
     const char *name;
     int (*play)(const char *url);
 } scenes[] = {
-    { "calls", play_calls }, { "configured", play_configured }, { "waiters", play_waiters },
-    { "down", play_down },   { "breaks", play_breaks },         { "ends", play_ends },
+    { "calls", play_calls },         { "configured", play_configured }, { "waiters", play_waiters },
+    { "down", play_down },           { "breaks", play_breaks },         { "ends", play_ends },
+    { "cancelled", play_cancelled },
 };
 
 static int play_scene(const char *name, const char *url)
@@ -508,6 +627,14 @@ static void test_a_wait_has_room_when_it_is_ended_by_a_message(void **state)
     assert_results(" 0 dcond_wait", 1);
 }
 
+/* The signal's frame and the unwinding come on top of the wait. */
+static void test_a_wait_has_room_to_unwind_when_it_is_cancelled(void **state)
+{
+    (void)state;
+    check_scene("cancelled", the_server->url, "");
+    assert_results(" 0 a cancelled wait", 2 * COUNT(waits));
+}
+
 /* Nothing listens at the address; by number, and by a name that another thread looks up. */
 static void test_a_refused_call_has_room_when_no_server_is_there(void **state)
 {
@@ -549,6 +676,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_call_has_room_when_the_server_is_reached_by_tcp),
         cmocka_unit_test(test_the_first_call_has_room_when_it_is_configure),
         cmocka_unit_test(test_a_wait_has_room_when_it_is_ended_by_a_message),
+        cmocka_unit_test(test_a_wait_has_room_to_unwind_when_it_is_cancelled),
         cmocka_unit_test(test_a_refused_call_has_room_when_no_server_is_there),
         cmocka_unit_test(test_calls_have_room_when_connections_break),
         cmocka_unit_test(test_ends_have_room_when_the_stack_is_the_smallest),
