@@ -119,11 +119,11 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/watch.h
 
 # ---------------------------------------------------------------------------
-# link: a connection that knows no locks; hiredis from here up to redis, OpenSSL here
+# link: a connection that knows no locks; hiredis from here up to redis
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/liblink.la
-libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS) $(LIBSSL_CFLAGS)
-libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS) $(LIBSSL_LIBS)
+libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
+libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS)
 libdmutex_liblink_la_SOURCES = \
     libdmutex/link/address.c \
     libdmutex/link/address.h \
@@ -154,17 +154,52 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/stream.c \
     libdmutex/link/stream.h \
     libdmutex/link/tls.h \
+    libdmutex/link/tls_calls.h \
     libdmutex/link/turns.c \
     libdmutex/link/turns.h
+
+# ---------------------------------------------------------------------------
+# TLS: all that calls OpenSSL.  The library loads it as a module; tests and programs of parts have it inside.
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libtls.la
+libdmutex_libtls_la_CFLAGS = $(floor_cflags) $(LIBSSL_CFLAGS)
 if HAVE_TLS
-libdmutex_liblink_la_SOURCES += \
+libdmutex_libtls_la_LIBADD = libdmutex/libopenssl.la
+libdmutex_libtls_la_SOURCES = libdmutex/link/tls_inside.c
+
+noinst_LTLIBRARIES += libdmutex/libopenssl.la
+libdmutex_libopenssl_la_CFLAGS = $(floor_cflags) $(LIBSSL_CFLAGS)
+libdmutex_libopenssl_la_LIBADD = $(LIBSSL_LIBS)
+libdmutex_libopenssl_la_SOURCES = \
     libdmutex/link/tls.c \
+    libdmutex/link/tls_calls.c \
     libdmutex/link/tls_errors.c \
     libdmutex/link/tls_errors.h \
     libdmutex/link/tls_words.c \
     libdmutex/link/tls_words.h
+
+pkglib_LTLIBRARIES += libdmutex/libdmutex-tls.la
+libdmutex_libdmutex_tls_la_CFLAGS = $(floor_cflags)
+libdmutex_libdmutex_tls_la_LIBADD = libdmutex/libopenssl.la
+libdmutex_libdmutex_tls_la_SOURCES = \
+    libdmutex/base/clock.c \
+    libdmutex/base/poll.c \
+    libdmutex/link/tls_module.c
+libdmutex_libdmutex_tls_la_LDFLAGS = \
+    -module \
+    -avoid-version \
+    -shared \
+    -no-undefined \
+    -Wl,-z,nodelete \
+    $(HARDENING_LDFLAGS)
+
+# Where the library looks for the module: in the folder libdmutex beside itself.
+uninstalled_module = libdmutex/.libs/libdmutex/libdmutex-tls.so
+noinst_DATA = $(uninstalled_module)
+$(uninstalled_module): libdmutex/libdmutex-tls.la
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sf ../libdmutex-tls.so $@
 else
-libdmutex_liblink_la_SOURCES += libdmutex/link/tls_none.c
+libdmutex_libtls_la_SOURCES = libdmutex/link/tls_none.c
 endif
 
 # ---------------------------------------------------------------------------
@@ -358,7 +393,7 @@ libdmutex_libapi_la_SOURCES = \
 up_to_base = libdmutex/libbase.la
 up_to_core = libdmutex/libcore.la $(up_to_base)
 up_to_store = libdmutex/libstore.la $(up_to_core)
-up_to_link = libdmutex/liblink.la $(up_to_store)
+up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
 up_to_spawn = libdmutex/libspawn.la $(up_to_redis)
 up_to_runtime = libdmutex/libruntime.la $(up_to_spawn)
@@ -368,8 +403,20 @@ up_to_api = libdmutex/libapi.la $(up_to_runtime)
 # The library. nodelete: its threads must not lose their code when it is dlclose()d.
 # ---------------------------------------------------------------------------
 lib_LTLIBRARIES += libdmutex/libdmutex.la
+libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
+libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
+libdmutex_libdmutex_la_LIBADD = \
+    libdmutex/libapi.la libdmutex/libruntime.la libdmutex/libspawn.la libdmutex/libredis.la libdmutex/liblink.la \
+    $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
-libdmutex_libdmutex_la_LIBADD = $(up_to_api)
+if HAVE_TLS
+libdmutex_libdmutex_la_SOURCES += \
+    libdmutex/link/tls_bound.c \
+    libdmutex/link/tls_bound.h \
+    libdmutex/link/tls_load.c
+else
+libdmutex_libdmutex_la_LIBADD += libdmutex/libtls.la
+endif
 libdmutex_libdmutex_la_LDFLAGS = \
     -version-info $(ABI_VERSION) \
     -no-undefined \

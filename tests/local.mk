@@ -648,6 +648,7 @@ clang_archive = \
 tests/fuzz/clang/parts.a: \
     $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) \
     $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
+    $(libdmutex_libtls_la_SOURCES) $(libdmutex_libopenssl_la_SOURCES) \
     $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) \
     libdmutex/redis/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)

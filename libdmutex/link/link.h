@@ -3,7 +3,7 @@
  * A connection in the protocol of Redis (RESP), shared by all threads of the process.  A link knows no locks and no
  * scripts: bytes of commands go out, replies come back, in order, to the thread or the handler that awaits each.
  *
- *   tls         encrypted bytes, on request; tls_words: its sentences
+ *   tls         encrypted bytes, on request; tls_words: its sentences; tls_calls: the module in which they are
  *   stream      the socket
  *   address     the addresses of a name
  *   race        connects side by side

@@ -34,7 +34,9 @@ bool dm_stream_is_near(const struct dm_stream *stream)
 bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
                       char ret_reason[DM_REASON_ROOM])
 {
-    stream->tls = dm_tls_open(stream->fd, options, deadline_ns, ret_reason);
+    stream->calls = dm_tls_load(ret_reason);
+    if (stream->calls)
+        stream->tls = stream->calls->open(stream->fd, options, deadline_ns, ret_reason);
     return stream->tls != NULL;
 }
 
@@ -46,7 +48,7 @@ ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t
     ssize_t sent;
 
     if (stream->tls)
-        return dm_tls_send(stream->tls, bytes, length);
+        return stream->calls->send(stream->tls, bytes, length);
     sent = send(stream->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0)
         return sent;
@@ -62,7 +64,7 @@ ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t len
     ssize_t got;
 
     if (stream->tls)
-        return dm_tls_receive(stream->tls, room, length);
+        return stream->calls->receive(stream->tls, room, length);
     got = recv(stream->fd, room, length, MSG_DONTWAIT);
     if (got > 0)
         return got;
@@ -74,24 +76,24 @@ ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t len
 
 const char *dm_stream_reason(const struct dm_stream *stream)
 {
-    return stream->tls ? dm_tls_reason(stream->tls) : "";
+    return stream->tls ? stream->calls->reason(stream->tls) : "";
 }
 
 bool dm_stream_holds(const struct dm_stream *stream)
 {
-    return stream->tls && dm_tls_holds(stream->tls);
+    return stream->tls && stream->calls->holds(stream->tls);
 }
 
 short dm_stream_events(const struct dm_stream *stream, bool has_more)
 {
     if (stream->tls)
-        return dm_tls_events(stream->tls, has_more);
+        return stream->calls->events(stream->tls, has_more);
     return (short)(POLLIN | (has_more ? POLLOUT : 0));
 }
 
 bool dm_stream_is_for_thread(const struct dm_stream *stream)
 {
-    return stream->fd >= 0 && (!stream->tls || dm_tls_has_stack());
+    return stream->fd >= 0 && (!stream->tls || stream->calls->has_stack());
 }
 
 /* close() alone does not wake a thread that sleeps in poll() on the socket. */
@@ -104,7 +106,8 @@ void dm_stream_end(const struct dm_stream *stream)
 void dm_stream_close(struct dm_stream *stream)
 {
     dm_stream_end(stream);
-    dm_tls_free(stream->tls);
+    if (stream->tls)
+        stream->calls->free(stream->tls);
     dm_stream_forget(stream);
 }
 

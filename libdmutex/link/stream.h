@@ -12,13 +12,14 @@
 
 #include "base/fileid.h"
 #include "base/text.h"
-#include "link/tls.h"
+#include "link/tls_calls.h"
 
 /* The caller's lock guards a stream. */
 struct dm_stream {
     int fd;                /* -1: closed */
     struct dm_fileid file; /* of the socket; the program may have closed the number, and use it for another file */
     struct dm_tls *tls;    /* NULL: plain */
+    const struct dm_tls_calls *calls;
 };
 
 /* The stream of a socket that somebody else has opened; -1 is allowed. */
@@ -28,8 +29,8 @@ struct dm_stream dm_stream_of(int fd);
 bool dm_stream_is_ours(const struct dm_stream *stream);
 
 /*
- * Adds TLS to a connected stream; see dm_tls_open().  Blocks until the deadline at most; no lock held.  False with the
- * reason.
+ * Adds TLS to a connected stream; see dm_tls_load() and dm_tls_open().  Blocks until the deadline at most, and for the
+ * loading; no lock held.  False with the reason.
  */
 bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
                       char ret_reason[DM_REASON_ROOM]);

@@ -8,7 +8,7 @@
  * The application may use OpenSSL, too.  Nothing that the application could notice is changed: the library has its own
  * OSSL_LIB_CTX, sets no handler of atexit(), and leaves errno and the thread's queue of errors as found.
  *
- * Built without OpenSSL (tls_none.c), dm_tls_open() fails.
+ * The library calls all this by the table in tls_calls.h.
  */
 #ifndef DM_LINK_TLS_H
 #define DM_LINK_TLS_H

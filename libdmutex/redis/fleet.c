@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/tls.h"
+#include "link/tls_calls.h"
 #include "link/turns.h"
 #include "redis/reply.h"
 
@@ -452,14 +452,14 @@ void dm_fleet_fork_prepare(struct dm_fleet *fleet, enum dm_fork_stage stage)
     for (unsigned i = 0; stage == DM_FORK_SERVER && i < fleet->count; i++)
         dm_node_fork_prepare(&fleet->members[i]->node);
     if (stage == DM_FORK_SHARED)
-        dm_tls_fork_prepare();
+        dm_tls_load_fork_prepare();
 }
 
 /* A node gives all its locks back at once. */
 void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage)
 {
     if (stage == DM_FORK_SHARED)
-        dm_tls_fork_parent();
+        dm_tls_load_fork_parent();
     for (unsigned i = 0; stage == DM_FORK_SERVER && i < fleet->count; i++)
         dm_node_fork_parent(&fleet->members[i]->node);
     if (stage == DM_FORK_WAYS && fleet->guide)
@@ -471,7 +471,7 @@ void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage)
 /* Locks are made anew, as the nodes make theirs. */
 void dm_fleet_fork_child(struct dm_fleet *fleet)
 {
-    dm_tls_fork_child();
+    dm_tls_load_fork_child();
     for (unsigned i = 0; i < fleet->count; i++)
         dm_node_fork_child(&fleet->members[i]->node);
     if (fleet->guide)

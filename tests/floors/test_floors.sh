@@ -96,7 +96,7 @@ result "link/ includes base/ and itself only"
 # A file of link/ includes only files that stand before it in the list of link.h.
 complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.[ch]$/, "", path); return path }
     BEGIN {
-        parts = split("command tls_errors tls_words tls tls_none stream address race reader pipe retry look greeter prepare session session_close session_greet session_open link turns", list, " ")
+        parts = split("command tls_errors tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look greeter prepare session session_close session_greet session_open link turns", list, " ")
         for (i = 1; i <= parts; i++)
             place[list[i]] = i
     }
@@ -110,7 +110,7 @@ result "the files of link/ include in one direction"
     cd "$srcdir/libdmutex/link" || exit
     awk 'function part_of(path) { sub(/\.c$/, "", path); return path }
         BEGIN {
-            parts = split("command tls_errors tls_words tls tls_none stream address race reader pipe retry look prepare session_close session_greet session_open session link turns", list, " ")
+            parts = split("command tls_errors tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look prepare session_close session_greet session_open session link turns", list, " ")
             for (i = 1; i <= parts; i++)
                 place[list[i]] = i
         }
@@ -118,8 +118,8 @@ result "the files of link/ include in one direction"
         reading == 1 && /^[a-zA-Z].*dm_[a-z0-9_]+\(/ && !/;$/ {
             match($0, /dm_[a-z0-9_]+\(/)
             name = substr($0, RSTART, RLENGTH)
-            if (!(name in home)) # tls_none.c has the names of tls.c
-                home[name] = part_of(FILENAME)
+            if (!(name in home) && FILENAME != "tls_module.c") # which has names of base/, for the module
+                home[name] = part_of(FILENAME) # the first of tls_inside.c, tls_load.c and tls_none.c
         }
         reading == 2 && FNR == 1 && !place[part_of(FILENAME)] { print FILENAME " has no place in link/" }
         reading == 2 && /^    / {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The wall between the library and OpenSSL.  What tls.h declares is a module, libdmutex-tls.so, which the library loads
+ * for the first connection by TLS: so a program without TLS neither loads OpenSSL nor pays for it.  Programs that are
+ * linked to the library's parts have the same functions inside.
+ */
+#ifndef DM_LINK_TLS_CALLS_H
+#define DM_LINK_TLS_CALLS_H
+
+#include <stdbool.h>
+
+#include "base/rank.h"
+#include "link/tls.h"
+
+/* The functions of tls.h. */
+struct dm_tls_calls {
+    const char *version; /* the package's: a library and a module of two versions do not fit */
+    struct dm_tls *(*open)(int, const struct dm_tls_options *, int64_t, char[DM_REASON_ROOM]);
+    void (*free)(struct dm_tls *);
+    ssize_t (*send)(struct dm_tls *, const char *, size_t);
+    ssize_t (*receive)(struct dm_tls *, char *, size_t);
+    bool (*has_stack)(void);
+    const char *(*reason)(const struct dm_tls *);
+    bool (*holds)(const struct dm_tls *);
+    short (*events)(const struct dm_tls *, bool);
+    void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
+};
+
+extern const struct dm_tls_calls dm_tls_calls;
+
+/* What the module calls of the library, because each of these has data that must be there once. */
+struct dm_tls_host {
+    void (*mutex_lock)(struct dm_mutex *);
+    void (*mutex_unlock)(struct dm_mutex *);
+    void (*mutex_reset)(struct dm_mutex *);
+    bool (*has_stack)(size_t);
+#ifdef DM_LOCK_CHECKS
+    void (*check_held)(enum dm_rank, const char *);
+#endif
+};
+
+/* The function that the module exports. */
+#define DM_TLS_MODULE_BEGIN "dm_tls_module_begin"
+typedef const struct dm_tls_calls *dm_tls_module_begin_fn(const struct dm_tls_host *host);
+
+/*
+ * The functions, loaded if need be: for a thread of the library's own, because a load takes milliseconds and more stack
+ * than a caller may have; no lock held.  NULL with the reason.
+ */
+const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM]);
+
+/* Around fork(): as those of tls.h, if there is a module.  A load that is under way ends first. */
+void dm_tls_load_fork_prepare(void);
+void dm_tls_load_fork_parent(void);
+void dm_tls_load_fork_child(void);
+
+#endif

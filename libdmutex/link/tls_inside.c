@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A program that is linked to the library's parts: TLS is inside, and nothing is loaded. */
+#include "link/tls_calls.h"
+
+const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM])
+{
+    (void)ret_reason;
+    return &dm_tls_calls;
+}
+
+void dm_tls_load_fork_prepare(void)
+{
+    dm_tls_fork_prepare();
+}
+
+void dm_tls_load_fork_parent(void)
+{
+    dm_tls_fork_parent();
+}
+
+void dm_tls_load_fork_child(void)
+{
+    dm_tls_fork_child();
+}
