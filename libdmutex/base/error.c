@@ -22,6 +22,7 @@ static const struct {
  * overwrites. Nothing is freed at the thread's end.
  */
 static __thread char composed[DM_SENTENCE_ROOM];
+static __thread enum dm_failure composed_of;
 static __thread const char *last; /* `composed`, or a sentence of the table; NULL: no failure yet */
 
 /* Two stores: a failing call of a local mutex, such as trylock in a loop, costs no more. */
@@ -47,9 +48,15 @@ int dm_fail(enum dm_failure failure, const char *detail, ...)
         va_end(args);
     }
     dm_text_clean(composed); /* the text may quote a server, or a name */
+    composed_of = failure;
     last = composed;
     errno = kept;
     return table[failure].number;
+}
+
+bool dm_error_is(enum dm_failure failure)
+{
+    return last == composed ? composed_of == failure : last == table[failure].sentence;
 }
 
 const char *dm_error_sentence(void)

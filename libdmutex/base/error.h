@@ -6,6 +6,7 @@
 #ifndef DM_BASE_ERROR_H
 #define DM_BASE_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/attrs.h"
@@ -24,6 +25,9 @@ enum dm_failure {
  * errno is kept.
  */
 int dm_fail(enum dm_failure failure, const char *detail, ...) DM_PRINTF(2, 3);
+
+/* True if the calling thread's last failure was this one. */
+bool dm_error_is(enum dm_failure failure);
 
 /* The calling thread's last sentence, "" before any. */
 const char *dm_error_sentence(void);

@@ -141,8 +141,8 @@ static void name_key(const struct dm_args *args, const redisReply *reply, char *
 {
     if (args->count > 3 && strncmp(reply->str, "WRONGTYPE", 9) == 0)
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "%.*s, or a key beside it, is not the library's: find out who writes it, and delete it: %.60s",
-                 (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3], reply->str);
+                 "%.*s, or a key beside it, is not the library's: find out who writes it, and delete it (WRONGTYPE)",
+                 (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3]);
 }
 
 /* The reason in an earlier answer stays the reason while there is a connection. */

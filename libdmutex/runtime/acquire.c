@@ -73,7 +73,7 @@ static int look_at_own(struct dm_wait *wait)
         return 0;
     }
     if (!wait->may_wait)
-        return dm_fail(DM_FAIL_BUSY, "by the calling thread itself");
+        return dm_fail(DM_FAIL_OWN_BUSY, NULL);
     if (wait->target->type == PTHREAD_MUTEX_ERRORCHECK)
         return dm_fail(DM_FAIL_RELOCK, NULL);
     return DM_GO_ON;

@@ -61,7 +61,7 @@ static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
     if (wait->may_wait)
         return SIT;
     dm_line_reopen(wait->runtime, claim);
-    return claim->hold.is_entered ? dm_fail(DM_FAIL_BUSY, "by another thread of this process") : make_claim(wait);
+    return claim->hold.is_entered ? dm_fail(DM_FAIL_BUSY, "one of this process") : make_claim(wait);
 }
 
 /*

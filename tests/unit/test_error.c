@@ -79,6 +79,7 @@ static void test_error_adds_the_detail_when_given(void **state)
     (void)state;
     assert_int_equal(dm_fail(DM_FAIL_BUSY, "by %s %d", "thread", 7), EBUSY);
     assert_string_equal(dm_error_sentence(), "The mutex is owned by another thread: by thread 7");
+    assert_true(dm_error_is(DM_FAIL_BUSY) && !dm_error_is(DM_FAIL_GRACE));
 }
 
 /* A detail of any length is cut, not written past the room. */
