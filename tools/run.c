@@ -21,10 +21,12 @@
 #include <dmutex/dmutex.h>
 
 #include "api/view.h"
+#include "base/error.h"
 #include "base/relay.h"
 #include "command.h"
 #include "leaving.h"
 #include "say.h"
+#include "seen.h"
 #include "tool.h"
 #include "waiting.h"
 
@@ -32,6 +34,7 @@ struct job {
     const char *name;
     char **command;
     bool never_waits;
+    bool is_quiet;     /* does not say that the lock is held */
     double patience_s; /* below 0: endless */
     int status_if_held;
     unsigned lease_ms; /* 0: the library's own */
@@ -85,6 +88,12 @@ static int take(struct job *job, int option, char **argv)
 
     if (option == 'n') {
         job->never_waits = true;
+    } else if (option == 'q') {
+        job->is_quiet = true;
+    } else if (option == 's') {
+        return tool_misused(argv,
+                            "there are no shared locks, as those of flock -s: take one lock for each reader, or an "
+                            "exclusive one without -s");
     } else if (option == 'w') {
         if (!tool_read_seconds(optarg, &job->patience_s))
             return tool_misused(argv, "-w %s: not a number of seconds", optarg);
@@ -96,39 +105,61 @@ static int take(struct job *job, int option, char **argv)
         if (!read_number(optarg, 100, 3600000, &number))
             return tool_misused(argv, "--lease %s: not 100 to 3600000 milliseconds", optarg);
         job->lease_ms = (unsigned)number;
-    } else if (option == 's') {
+    } else if (option == 'L') {
         if (!read_signal(optarg, &job->on_lost))
             return tool_misused(argv, "--on-lost %s: not a signal, and not \"none\"", optarg);
-    } else {
+    } else if (option != 'x') {
         return TOOL_USAGE;
     }
     return 0;
+}
+
+/* As flock(1): NAME -c LINE has the user's shell run the line. */
+static bool take_shell(struct job *job)
+{
+    static char *command[4] = { NULL, (char *)(uintptr_t) "-c" };
+    const char *shell = getenv("SHELL");
+
+    if (!job->command[0] || (strcmp(job->command[0], "-c") != 0 && strcmp(job->command[0], "--command") != 0))
+        return true;
+    if (!job->command[1] || job->command[2])
+        return false;
+    command[0] = (char *)(uintptr_t)(shell && *shell ? shell : "/bin/sh");
+    command[2] = job->command[1];
+    job->command = command;
+    return true;
 }
 
 static int read_options(int argc, char **argv, struct job *ret_job)
 {
     static const struct option options[] = {
         { "nonblock", no_argument, NULL, 'n' },
+        { "nb", no_argument, NULL, 'n' },
+        { "exclusive", no_argument, NULL, 'x' },
+        { "shared", no_argument, NULL, 's' },
+        { "quiet", no_argument, NULL, 'q' },
         { "wait", required_argument, NULL, 'w' },
         { "timeout", required_argument, NULL, 'w' },
         { "conflict-exit-code", required_argument, NULL, 'E' },
         { "lease", required_argument, NULL, 'l' },
-        { "on-lost", required_argument, NULL, 's' },
+        { "on-lost", required_argument, NULL, 'L' },
         { NULL, 0, NULL, 0 },
     };
     struct job job = { .patience_s = -1, .status_if_held = TOOL_HELD, .on_lost = SIGTERM };
     int option, error = 0;
 
-    while (!error && (option = tool_option(argc, argv, "+nw:E:", options)) != -1)
+    while (!error && (option = tool_option(argc, argv, "+nqxsw:E:", options)) != -1)
         error = take(&job, option, argv);
     if (error)
         return error;
     job.name = argv[optind];
     job.command = argv + optind + (job.name != NULL);
-    if (job.command[0] && strcmp(job.command[0], "--") == 0)
-        job.command++;
     if (!job.name || !job.command[0])
         return tool_misused(argv, "which lock, and which command?");
+    if (!take_shell(&job))
+        return tool_misused(argv, "-c takes one argument, a line for the shell: quote it");
+    if (strcmp(job.command[0], "--") == 0 && !*++job.command)
+        return tool_misused(argv, "which command?");
     *ret_job = job;
     return 0;
 }
@@ -185,16 +216,52 @@ static int acquire(const struct job *job, dmutex_t *mutex)
 static bool is_held(int error)
 {
     return error == EBUSY || (error == ETIMEDOUT && dm_view_is_reachable()) ||
-           (error == EAGAIN && !tool_is_server_full(dmutex_strerror_np()));
+           (error == EAGAIN && !dm_error_is(DM_FAIL_SERVER_FULL));
+}
+
+static void keep(void *user, const struct dm_seen *seen)
+{
+    *(struct seen *)user = seen_copy(seen);
+}
+
+static void tell_holder(const struct job *job)
+{
+    char name[SAY_NAME_ROOM], party[SEEN_PARTY_ROOM], time[SAY_TIME_ROOM], key[DM_MUTEX_KEY_ROOM];
+    struct seen seen = { 0 };
+
+    snprintf(key, sizeof key, "n%s", job->name);
+    if (dm_view_one(key, 0, keep, &seen) != 0) {
+        tool_failed(job->name);
+        return;
+    }
+    if (!seen.fault && seen.data.info.shown.locked)
+        say("%s: not acquired within %g s: held for %s by %s", say_name(job->name, name), job->patience_s,
+            say_time(seen.data.info.held_ms, time), seen_holder(&seen, party));
+    else
+        say("%s: not acquired within %g s: others have held it; it is free now", say_name(job->name, name),
+            job->patience_s);
+    seen_clear(&seen);
+}
+
+/* As flock(1) does, a try says nothing about a lock that is held: cron would mail it. */
+static void tell_held(const struct job *job, int error)
+{
+    if (error == ETIMEDOUT)
+        tell_holder(job);
+    else if (!dm_error_is(DM_FAIL_BUSY))
+        tool_failed(job->name); /* a grace, a full queue: nobody may be inside */
 }
 
 static int refused(const struct job *job, int error)
 {
-    bool was_held = is_held(error);
-    int status = tool_failed(job->name);
+    int status;
 
-    if (was_held)
+    if (is_held(error)) {
+        if (!job->is_quiet)
+            tell_held(job, error);
         return job->status_if_held;
+    }
+    status = tool_failed(job->name);
     return error == ETIMEDOUT ? TOOL_UNREACHABLE : status;
 }
 
@@ -302,15 +369,17 @@ static int run(int argc, char **argv)
 
 const struct word word_run = {
     .name = "run",
-    .arguments = "[-n | -w SECONDS] [-E STATUS] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",
+    .arguments = "[-n | -w SECONDS] [-q] [-E STATUS] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",
     .purpose = "run a command while holding a lock",
-    .options = "  -n, --nonblock         fail if the lock is held\n"
-               "  -w, --wait SECONDS     fail if the lock is not had in this time\n"
+    .options = "  -n, --nonblock         fail in silence if the lock is held\n"
+               "  -w, --wait SECONDS     fail if the lock is not had in this time, and say who holds it\n"
+               "  -q, --quiet            do not say so\n"
                "  -E STATUS              the exit status of both, instead of 75\n"
                "      --lease MS         how long the server keeps the lock without a word, 100 to 3600000\n"
                "      --on-lost SIGNAL   sent to the command when the lock is lost: TERM, or another, or none\n"
                "\n"
-               "The command finds DMUTEX_NAME and DMUTEX_TOKEN in its environment.\n"
+               "NAME -c LINE has the shell run a line.  The command finds DMUTEX_NAME and DMUTEX_TOKEN in its\n"
+               "environment.\n"
                "Exit status: the command's; 64 wrong usage, 69 the server cannot be used, 75 not acquired,\n"
                "76 lost while the command ran, 77 login or rights refused, 78 wrong configuration,\n"
                "126 and 127 as in a shell.\n",

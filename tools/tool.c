@@ -126,11 +126,6 @@ int tool_status_of(const char *sentence)
     return TOOL_UNREACHABLE;
 }
 
-bool tool_is_server_full(const char *sentence)
-{
-    return strstr(sentence, "server is out of memory") != NULL;
-}
-
 int tool_failed(const char *name)
 {
     char text[SAY_NAME_ROOM];

@@ -77,9 +77,6 @@ int tool_foreign(const char *name);
 /* The status for a failure with that sentence: TOOL_DENIED if a person must mend login or rights, TOOL_UNREACHABLE. */
 int tool_status_of(const char *sentence);
 
-/* True if the sentence is of a server that has no memory for another lock. */
-bool tool_is_server_full(const char *sentence);
-
 /*
  * Says that the library's last call about `name` failed, and why; NULL: about the server.  An empty name stands in no
  * sentence.  Returns tool_status_of().

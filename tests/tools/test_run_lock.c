@@ -167,17 +167,68 @@ static void test_run_gives_up_when_the_lock_is_held(void **state)
     static const struct {
         const char *options;
         int status;
-    } cases[] = { { "-n", 75 }, { "-n -E 3", 3 }, { "-w 0", 75 }, { "-w 0.05", 75 }, { "--wait 0.05 -E 0", 0 } };
+        bool tells;
+    } cases[] = {
+        { "-n", 75, false },       { "-n -E 3", 3, false },
+        { "--nb -x", 75, false },  { "-w 0", 75, false },
+        { "-w 0.05", 75, true },   { "--wait 0.05 -E 0", 0, true },
+        { "-qw 0.05", 75, false }, { "--quiet --timeout 0.05 -E 0", 0, false },
+    };
     struct actor *holder = actor_start_holder(the_server, "t/held", "");
+    char held_by[60];
 
     (void)state;
+    snprintf(held_by, sizeof held_by, " s by test_run_lock (process %d) on ", (int)actor_pid(holder));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         command_run("exec $dmutex run %s t/held touch $F/ran", cases[i].options);
         assert_status(cases[i].status);
-        assert_errors("t/held");
+        if (!cases[i].tells) {
+            assert_string_equal(ran.errors, "");
+            continue;
+        }
+        assert_errors("dmutex: t/held: not acquired within 0.05 s: held for ");
+        assert_errors(held_by);
     }
     assert_false(tool_has("ran"));
     actor_end(holder);
+}
+
+/* A server in its grace grants nothing: -n is not silent, because perhaps nobody runs the job. */
+static void test_run_says_why_when_the_server_is_in_its_grace(void **state)
+{
+    struct server *server = server_start();
+
+    (void)state;
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex token t/x", server->path);
+    assert_status(0);
+    side_text(server->side, "HSET dmutex:server since %lld",
+              (long long)side_int(server->side, "EVAL %s 0", "return redis.call('TIME')[1] * 1000000"));
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex run -n --lease 3600000 t/x touch $F/ran", server->path);
+    assert_status(75);
+    assert_errors("the server started lately");
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex run -nq --lease 3600000 t/x touch $F/ran", server->path);
+    assert_status(75);
+    assert_string_equal(ran.errors, "");
+    assert_false(tool_has("ran"));
+    server_end(server);
+}
+
+/* As flock(1): one argument is a line for the shell. */
+static void test_run_gives_the_shell_a_line_when_it_is_asked_to(void **state)
+{
+    (void)state;
+    command_run("SHELL=/bin/sh exec $dmutex run t/line -c 'echo $DMUTEX_NAME; exit 3'");
+    assert_status(3);
+    assert_string_equal(ran.output, "t/line\n");
+    command_run("unset SHELL; exec $dmutex run -n t/line --command 'exit 4'");
+    assert_status(4);
+    command_run("exec $dmutex run t/line -c touch $F/ran");
+    assert_status(64);
+    assert_errors("quote it");
+    command_run("exec $dmutex run -s t/line touch $F/ran");
+    assert_status(64);
+    assert_errors("there are no shared locks");
+    assert_false(tool_has("ran"));
 }
 
 static void test_run_waits_for_its_turn_when_the_lock_is_held(void **state)
@@ -308,6 +359,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_when_the_server_does_not_answer),
         cmocka_unit_test(test_run_says_why_when_the_server_has_no_memory),
         cmocka_unit_test(test_run_gives_up_when_the_lock_is_held),
+        cmocka_unit_test(test_run_says_why_when_the_server_is_in_its_grace),
+        cmocka_unit_test(test_run_gives_the_shell_a_line_when_it_is_asked_to),
         cmocka_unit_test(test_run_waits_for_its_turn_when_the_lock_is_held),
         cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits),
         cmocka_unit_test(test_run_shows_place_and_holder_when_it_waits_on_a_terminal),
