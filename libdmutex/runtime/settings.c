@@ -118,8 +118,8 @@ static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_
         return read_url(file->url, file->url_from, ret_url);
     if (is_local_forbidden(file, &by))
         return dm_fail(DM_FAIL_NO_SERVER, "by %s: set DMUTEX_URL, or Url= of [server] in " DM_CONFFILE_SYSTEM, by);
-    dm_log_warn("no server is configured: falling back to \"local:\"; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM
-                ", to share mutexes with other hosts");
+    dm_log_alarm("no server is configured: falling back to \"local:\", so that only this user's processes on this host "
+                 "exclude each other; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM);
     return read_url("local:", NULL, ret_url);
 }
 

@@ -62,8 +62,34 @@ static const struct planned *first_like(const struct plan *plan, unsigned index,
     return NULL;
 }
 
-/* Advice, never a refusal: both cases are allowed, and may be meant. */
-void gather_advise(const struct plan *plan)
+static bool is_lock_of_file(const struct rule *rule)
+{
+    return !rule->is_condition && (rule->kind == RULE_FLOCK || rule->kind == RULE_FCNTL);
+}
+
+/*
+ * The kernel keeps the two kinds of locks apart, and the keeper asks the server once for a file of this host: so a
+ * name that has both kinds is one lock between hosts, and two on each.
+ */
+static void advise_kinds(const struct plan *plan, unsigned index)
+{
+    const struct planned *planned = plan_at(plan, index);
+
+    for (unsigned i = 0; i < index; i++) {
+        const struct planned *earlier = plan_at(plan, i);
+
+        if (!is_lock_of_file(&planned->rule) || !is_lock_of_file(&earlier->rule) ||
+            planned->rule.kind == earlier->rule.kind || strcmp(planned->rule.name, earlier->rule.name) != 0 ||
+            strcmp(planned->rule.module, earlier->rule.module) != 0)
+            continue;
+        say_warning("%s: %s: on one host, flock() and fcntl() locks of one file do not exclude each other, as without "
+                    "dmutex-run; of two hosts they do: let all programs lock the file in one way",
+                    planned->origin, planned->rule.name);
+    }
+}
+
+/* Advice, never a refusal: all cases are allowed, and may be meant. */
+void gather_advise(const struct plan *plan, bool is_check)
 {
     for (unsigned i = 0; i < plan_count(plan); i++) {
         const struct planned *planned = plan_at(plan, i);
@@ -73,6 +99,8 @@ void gather_advise(const struct plan *plan)
         if (earlier && strcmp(earlier->rule.name, planned->rule.name) != 0)
             say_warning("%s: %s is \"%s\" already (%s): the first one counts", planned->origin, words,
                         earlier->rule.name, earlier->origin);
+        if (is_check)
+            advise_kinds(plan, i);
         if (is_of_shared_memory(&planned->rule) && !planned->rule.is_state_shared)
             say_warning(
                 "%s: %s: a mutex guards memory, and that of another host is another one: this is of use only if "

@@ -17,7 +17,7 @@
  */
 bool gather(struct plan *plan, const struct options *options, char **ret_config, GError **error);
 
-/* Warns of rules with another effect than a reader would expect. */
-void gather_advise(const struct plan *plan);
+/* Warns of rules with another effect than a reader would expect; is_check: also of what each run need not hear. */
+void gather_advise(const struct plan *plan, bool is_check);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "ask.h"
 #include "child.h"
+#include "config.h"
 #include "environment.h"
 #include "gather.h"
 #include "holders.h"
@@ -177,7 +178,7 @@ static bool check_server(const struct run *run, GError **error)
 /* The checks that need no network come first: a wrong rule is told also while the server is down. */
 static bool check(struct run *run, GError **error)
 {
-    gather_advise(run->plan);
+    gather_advise(run->plan, run->options.action == ACTION_CHECK);
     return ask_configure(run->plan, error) && check_rules(run, error) && check_server(run, error);
 }
 
@@ -226,7 +227,12 @@ static bool prepare(struct run *run, GError **error)
         return check(run, error);
     if (run->options.action == ACTION_CHECK)
         return ask_configure(run->plan, error) && ask_server(run->plan, error);
-    say_note("there is no rule: nothing is distributed");
+    if (run->options.action == ACTION_LIST)
+        say_note("there is no rule: nothing is distributed");
+    else
+        say_warning("there is no rule, so nothing is distributed: write rules into %s, or give one with -e; dmutex-run "
+                    "--list COMMAND proposes rules, and -q ends this warning",
+                    CONFIG_SYSTEM_FILE);
     return true;
 }
 

@@ -99,6 +99,51 @@ static void test_local_is_not_fallen_back_to_when_it_is_forbidden(void **state)
     actor_end(a);
 }
 
+/* An actor whose standard error is the file. */
+static struct actor *start_into(const char *errors, const char *url)
+{
+    FILE *file = fopen(errors, "we");
+    int kept = dup(STDERR_FILENO);
+    struct actor *actor;
+
+    assert_non_null(file);
+    assert_return_code(dup2(fileno(file), STDERR_FILENO), errno);
+    actor = actor_start_with(the_server, url, "DMUTEX_LOCAL_DIR=no/path", "DMUTEX_LOG=", NULL);
+    assert_return_code(dup2(kept, STDERR_FILENO), errno);
+    close(kept);
+    fclose(file);
+    return actor;
+}
+
+/*
+ * A lock that no other host knows is told to a process that nobody has configured, though its log is off.  The folder
+ * is refused, so that no server is started.
+ */
+static void test_the_fallback_is_told_when_no_server_is_configured(void **state)
+{
+    static const char *const urls[] = { "DMUTEX_URL=", "DMUTEX_URL=local:" };
+    char errors[400], text[400];
+
+    (void)state;
+    snprintf(errors, sizeof errors, "%s/errors", the_server->folder);
+    write_file("[server]\nLocal=%s\n", "allow");
+    for (size_t i = 0; i < 2; i++) {
+        struct actor *a = start_into(errors, urls[i]);
+        FILE *file;
+
+        actor_do(a, "ENOLCK", "lock file/fallback");
+        actor_end(a);
+        file = fopen(errors, "re");
+        assert_non_null(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+        if (i == 0)
+            assert_non_null(strstr(text, "no server is configured: falling back to \"local:\", so that only "));
+        else
+            assert_string_equal(text, "");
+    }
+}
+
 /*
  * A file that cannot be used is not ignored: ENOLCK and the reason, unless the program or the environment names the
  * server.
@@ -157,6 +202,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_file_names_the_server_when_nothing_else_does),
         cmocka_unit_test(test_the_environment_and_the_program_go_before_the_file),
         cmocka_unit_test(test_local_is_not_fallen_back_to_when_it_is_forbidden),
+        cmocka_unit_test(test_the_fallback_is_told_when_no_server_is_configured),
         cmocka_unit_test(test_a_file_that_cannot_be_used_is_told),
         cmocka_unit_test(test_the_file_sets_what_the_environment_leaves_out),
         cmocka_unit_test(test_nothing_is_left),

@@ -79,7 +79,7 @@ static void test_run_changes_nothing_when_there_is_no_rule(void **state)
     (void)state;
     command_run("unset DMUTEX_URL; exec env | grep -v ^_=");
     strcpy(before, ran.output);
-    command_run("unset DMUTEX_URL; exec %s env | grep -v ^_=", dmutex_run);
+    command_run("unset DMUTEX_URL; exec %s -q env | grep -v ^_=", dmutex_run);
     assert_status(0);
     assert_string_equal(ran.output, before);
     assert_string_equal(ran.errors, "");

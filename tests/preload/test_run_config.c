@@ -468,6 +468,22 @@ static void test_config_warns_when_memory_is_not_shared(void **state)
     assert_string_equal(ran.errors, "");
 }
 
+/* On one host the kernel keeps locks of flock() and of fcntl() apart: --check says so, and a job of cron is silent. */
+static void test_config_warns_when_one_name_has_both_kinds_of_file_locks(void **state)
+{
+    const char *path =
+        write_file("kinds.conf", 0644, "[lock cron/%%b]\nMatch=flock:/run/x/*.lock;fcntl:/run/x/*.lock\n");
+
+    (void)state;
+    command_run("DMUTEX_URL=unix:///nowhere exec %s --config %s --check", dmutex_run, path);
+    assert_errors("[lock cron/%b] Match: cron/%b: on one host, flock() and fcntl() locks of one file do not exclude");
+    command_run("DMUTEX_URL=unix:///nowhere exec %s --config %s --dry-run true", dmutex_run, path);
+    assert_string_equal(ran.errors, "");
+    path = write_file("kinds.conf", 0644, "[lock a]\nMatch=flock:/run/x\n[lock b]\nMatch=fcntl:/run/x\n");
+    command_run("DMUTEX_URL=unix:///nowhere exec %s --config %s --check", dmutex_run, path);
+    assert_null(strstr(ran.errors, "one host"));
+}
+
 /* The first name of an object counts; a warning tells of a second name for the same programs. */
 static void test_config_warns_when_a_rule_is_there_twice(void **state)
 {
@@ -504,6 +520,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_config_is_refused_when_it_is_no_text),
         cmocka_unit_test(test_map_is_refused_with_a_sentence_when_bad),
         cmocka_unit_test(test_config_warns_when_memory_is_not_shared),
+        cmocka_unit_test(test_config_warns_when_one_name_has_both_kinds_of_file_locks),
         cmocka_unit_test(test_config_warns_when_a_rule_is_there_twice),
     };
 

@@ -319,12 +319,15 @@ static void test_run_refuses_when_the_program_cannot_be_read(void **state)
 
 /* ---- no rules ---------------------------------------------------------------------------- */
 
-/* Without a rule, dmutex-run examines no command. */
+/* Without a rule, dmutex-run examines no command, and says that nothing is distributed. */
 static void test_run_runs_anything_when_there_is_no_rule(void **state)
 {
     (void)state;
     make_program("static", "-static");
     command_run("exec %s %s/static", dmutex_run, folder);
+    assert_status(0);
+    assert_errors("dmutex-run: warning: there is no rule, so nothing is distributed: ");
+    command_run("exec %s -q %s/static", dmutex_run, folder);
     assert_status(0);
     assert_string_equal(ran.errors, "");
 }
