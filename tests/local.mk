@@ -414,9 +414,11 @@ preload_tests = \
     tests/preload/test_keeper_hold \
     tests/preload/test_kernel_lock \
     tests/preload/test_lockfile_crowd \
+    tests/preload/test_lockfile_doubt \
     tests/preload/test_lockfile_fcntl \
     tests/preload/test_lockfile_flock \
     tests/preload/test_lockfile_keeper \
+    tests/preload/test_lockfile_loss \
     tests/preload/test_lockfile_strangers \
     tests/preload/test_run \
     tests/preload/test_run_cluster \
@@ -428,7 +430,11 @@ preload_tests = \
     tests/preload/test_run_secret \
     tests/preload/test_run_unused
 # a part of the keeper, without the library
-tests_preload_test_keeper_hold_SOURCES = tests/preload/test_keeper_hold.c preload/keeper/hold.c
+tests_preload_test_keeper_hold_SOURCES = \
+    tests/preload/test_keeper_hold.c \
+    preload/keeper/hold.c \
+    preload/keeper/voice.c \
+    preload/keeper/witness.c
 tests_preload_test_keeper_hold_LDADD = $(GLIB_LIBS) $(CMOCKA_LIBS)
 # a program to be run under the module: without a sanitizer, which would have to come first
 tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)

@@ -22,6 +22,7 @@ struct caller {
     guint source;
     pid_t pid;
     bool has_asked;
+    int gifts[KEEPER_GIFTS];     /* -1: none */
     void (*on_gone)(void *user); /* NULL: nobody wants to know */
     void *user;
 };
@@ -32,6 +33,9 @@ void caller_dismiss(struct caller *caller)
 {
     g_source_remove(caller->source);
     close(caller->fd);
+    for (int i = 0; i < KEEPER_GIFTS; i++)
+        if (caller->gifts[i] >= 0)
+            close(caller->gifts[i]);
     g_free(caller);
     life_remove();
 }
@@ -86,6 +90,14 @@ pid_t caller_pid(const struct caller *caller)
     return caller->pid;
 }
 
+int caller_take_gift(struct caller *caller, int which)
+{
+    int fd = caller->gifts[which];
+
+    caller->gifts[which] = -1;
+    return fd;
+}
+
 /* The caller is freed before its owner is told, so the owner cannot answer a closed connection. */
 static void leave(struct caller *caller)
 {
@@ -97,15 +109,32 @@ static void leave(struct caller *caller)
         on_gone(user);
 }
 
+/* The kernel closes descriptors for which there is no room here. */
+static ssize_t receive(struct caller *caller, char question[KEEPER_QUESTION_ROOM])
+{
+    union {
+        struct cmsghdr header; /* for the alignment */
+        char bytes[CMSG_SPACE(sizeof caller->gifts)];
+    } room;
+    struct iovec text = { .iov_base = question, .iov_len = KEEPER_QUESTION_ROOM };
+    struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room };
+    ssize_t got = recvmsg(caller->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(caller->gifts, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+    return got;
+}
+
 /*
- * Reads the caller's question, or the caller's end. One recv() is one whole question, because the socket is
+ * Reads the caller's question, or the caller's end. One message is one whole question, because the socket is
  * SOCK_SEQPACKET. A second question is a breach, and counts as the end.
  */
 static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
 {
     struct caller *caller = user;
-    char question[KEEPER_QUESTION_ROOM + 1];
-    ssize_t got = recv(fd, question, KEEPER_QUESTION_ROOM, MSG_DONTWAIT);
+    char question[KEEPER_QUESTION_ROOM + 1], byte;
+    ssize_t got = caller->has_asked ? recv(fd, &byte, 1, MSG_DONTWAIT) : receive(caller, question);
 
     (void)condition;
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -147,6 +176,7 @@ static void welcome(int fd)
     caller = g_new0(struct caller, 1);
     caller->fd = fd;
     caller->pid = pid;
+    memset(caller->gifts, -1, sizeof caller->gifts);
     caller->source = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_ready, caller);
     life_add();
 }

@@ -22,6 +22,9 @@ void caller_on_gone(struct caller *caller, void (*on_gone)(void *user), void *us
 
 pid_t caller_pid(const struct caller *caller);
 
+/* A descriptor that came with the question (keeper_talk.h); belongs to the taker. -1: none came, or it is taken. */
+int caller_take_gift(struct caller *caller, int which);
+
 /* One of these functions, once. */
 void caller_answer(struct caller *caller, const char *word);
 void caller_answer_text(struct caller *caller, const GString *text); /* without the final NUL; may be long */

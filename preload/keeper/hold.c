@@ -2,6 +2,7 @@
 #include "hold.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
@@ -172,14 +173,14 @@ static void *live(void *user)
  * Copies the texts, because the texts of the wish lie in the question's buffer. GLib ends the keeper without memory;
  * then the leases end the holds.
  */
-struct hold *hold_new(const struct wish *wish)
+struct hold *hold_new(const struct wish *wish, const struct backing *backing)
 {
     struct hold *hold = g_new0(struct hold, 1);
 
     hold->wish = *wish;
     hold->wish.name = g_strdup(wish->name);
     hold->wish.path = g_strdup(wish->path);
-    hold->backings[backing_of(&wish->lock)] = (struct backing){ .is_there = true, .lock = wish->lock };
+    hold->backings[backing_of(&wish->lock)] = *backing;
     hold->file_watch = -1;
     sem_init(&hold->end, 0, 0);
     return hold;
@@ -218,10 +219,17 @@ bool hold_revive(struct hold *hold)
     return true;
 }
 
+static void dismiss(struct backing *backing)
+{
+    holder_forget(&backing->known);
+    witness_dismiss(&backing->witness);
+    voice_dismiss(&backing->voice);
+}
+
 void hold_free(struct hold *hold)
 {
     for (int i = 0; i < BACKINGS; i++)
-        holder_forget(&hold->backings[i].known);
+        dismiss(&hold->backings[i]);
     sem_destroy(&hold->end);
     g_free((char *)hold->wish.name);
     g_free((char *)hold->wish.path);
@@ -238,27 +246,37 @@ enum hold_phase hold_phase(struct hold *hold)
     return phase;
 }
 
+/* With the guard held: the main loop may change the backings while the library's thread looks for the holders. */
+static void copy_backings(const struct hold *hold, struct loss *loss)
+{
+    for (int i = 0; i < BACKINGS; i++) {
+        const struct backing *backing = &hold->backings[i];
+        int fd = backing->is_there && backing->voice.fd ? fcntl(backing->voice.fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+        if (backing->is_there)
+            loss->locks[loss->count++] = backing->lock;
+        if (fd >= 0)
+            loss->fds[loss->voices++] = fd;
+    }
+}
+
 /*
  * The loss may come before the hold's thread has returned from dmutex_lock() and set HELD, so an asking hold keeps the
  * token for enter(): the token of each lost hold of the name, because the token of the asking hold is not known here.
- *
- * The copies are made under the guard, because the main loop may change the backings while the library's thread looks
- * for the holders.
  */
-bool hold_lose(struct hold *hold, uint64_t token, struct kernel_lock ret_locks[BACKINGS], int *ret_count)
+bool hold_lose(struct hold *hold, uint64_t token, struct loss *ret_loss)
 {
     bool is_lost;
 
-    *ret_count = 0;
+    *ret_loss = (struct loss){ .count = 0 };
     pthread_mutex_lock(&guard);
     is_lost = hold->phase == HOLD_HELD && hold->token == token;
-    if (is_lost)
+    if (is_lost) {
         hold->phase = HOLD_LOST;
+        copy_backings(hold, ret_loss);
+    }
     if (hold->phase == HOLD_ASKING && token > hold->lost_token)
         hold->lost_token = token;
-    for (int i = 0; i < BACKINGS; i++)
-        if (hold->backings[i].is_there)
-            ret_locks[(*ret_count)++] = hold->backings[i].lock;
     pthread_mutex_unlock(&guard);
     return is_lost;
 }
@@ -272,25 +290,32 @@ bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
     return false;
 }
 
-/* `known` belongs to the main loop and has a descriptor, which is closed before the new value hides the descriptor. */
+/* The former descriptors are closed without the guard: nobody but the main loop has them, as a loss has copies. */
 static void set_backing(struct hold *hold, int place, const struct backing *backing)
 {
-    holder_forget(&hold->backings[place].known);
+    struct backing former = hold->backings[place];
+
     pthread_mutex_lock(&guard);
     hold->backings[place] = *backing;
     pthread_mutex_unlock(&guard);
+    dismiss(&former);
 }
 
-void hold_add_lock(struct hold *hold, const struct kernel_lock *lock)
+void hold_add_backing(struct hold *hold, const struct backing *backing)
 {
-    struct backing backing = { .is_there = true, .lock = *lock };
-
-    set_backing(hold, backing_of(lock), &backing);
+    set_backing(hold, backing_of(&backing->lock), backing);
 }
 
-void hold_remove_lock(struct hold *hold, int place)
+void hold_remove_backing(struct hold *hold, int place)
 {
     struct backing none = { .is_there = false };
 
     set_backing(hold, place, &none);
+}
+
+void hold_look_at_voice(struct hold *hold, int place)
+{
+    pthread_mutex_lock(&guard);
+    voice_look(&hold->backings[place].voice);
+    pthread_mutex_unlock(&guard);
 }

@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include "holders.h"
+#include "voice.h"
 #include "wish.h"
+#include "witness.h"
 
 struct caller;
 
@@ -23,8 +25,18 @@ struct backing {
     struct kernel_lock lock;
     unsigned missing; /* looks that did not find the lock */
     struct holder known;
+    struct witness witness;
+    struct voice voice; /* of the process that took the lock */
+    bool is_doubt_said;
 };
 #define BACKINGS 2
+
+/* The kernel locks behind a lost hold, and copies of their voices, which the caller closes. */
+struct loss {
+    int count, voices; /* of locks and voices */
+    struct kernel_lock locks[BACKINGS];
+    int fds[BACKINGS];
+};
 
 /* The place of the backing among the two. */
 static inline int backing_of(const struct kernel_lock *lock)
@@ -65,7 +77,8 @@ struct hold {
     int file_watch;
 };
 
-struct hold *hold_new(const struct wish *wish);
+/* The backing's descriptors belong to the hold from now on. */
+struct hold *hold_new(const struct wish *wish, const struct backing *backing);
 
 /*
  * Starts the thread. The thread calls on_granted once if the lock is granted, and on_over in any case at last, both in
@@ -86,19 +99,20 @@ enum hold_phase hold_phase(struct hold *hold);
 
 /*
  * The library has lost the hold of this token and of the hold's name. HELD to LOST, by the library's thread, with the
- * kernel locks behind the hold. False if there is nothing to tell: the token is of another hold, or this hold is not
- * held yet, and its thread asks again.
+ * kernel locks behind the hold and their voices. False if there is nothing to tell: the token is of another hold, or
+ * this hold is not held yet, and its thread asks again.
  */
-bool hold_lose(struct hold *hold, uint64_t token, struct kernel_lock ret_locks[BACKINGS], int *ret_count);
+bool hold_lose(struct hold *hold, uint64_t token, struct loss *ret_loss);
 
 /* True if this file's lock is behind the hold. */
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock);
 
 /*
  * Adds the lock to the kernel locks behind the hold, in place of a lock that the new lock keeps out; the second removes
- * the lock at a place.
+ * the lock at a place; the third drops a voice that its process has no more.
  */
-void hold_add_lock(struct hold *hold, const struct kernel_lock *lock);
-void hold_remove_lock(struct hold *hold, int place);
+void hold_add_backing(struct hold *hold, const struct backing *backing);
+void hold_remove_backing(struct hold *hold, int place);
+void hold_look_at_voice(struct hold *hold, int place);
 
 #endif

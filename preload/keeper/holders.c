@@ -4,20 +4,28 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Errors that mean that a process has ended, or closed a descriptor, while /proc is read. All others mean a doubt. */
+static enum sight sight_of_error(int error)
+{
+    return error == 0 || error == ENOENT || error == ESRCH ? SIGHT_NONE : SIGHT_UNSURE;
+}
+
 /* The pid may be told otherwise by now, and a file has one exclusive lock at most. */
-static bool has_locked(int folder, const char *fd, const struct kernel_lock *lock)
+static enum sight look_at_descriptor(int folder, const char *fd, const struct kernel_lock *lock)
 {
     struct kernel_lock found;
 
-    return kernel_lock_of_descriptor(folder, fd, lock->kind, &found) && strcmp(found.inode, lock->inode) == 0;
+    if (!kernel_lock_of_descriptor(folder, fd, lock->kind, &found))
+        return sight_of_error(errno);
+    return strcmp(found.inode, lock->inode) == 0 ? SIGHT_HOLDER : SIGHT_NONE;
 }
 
 /* Goes on from where the listing is. */
@@ -31,7 +39,7 @@ static struct dirent *next_number(DIR *listing)
     return NULL;
 }
 
-/* Processes come and go while /proc is read: a process whose folder cannot be opened any more is no holder. */
+/* NULL, with errno: the folder is gone, or this user may not list it. */
 static DIR *list(int folder, const char *name)
 {
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -42,35 +50,43 @@ static DIR *list(int folder, const char *name)
     return listing;
 }
 
-/* True if the process at this folder has the file locked; then tells the descriptor. */
-static bool find_in(int folder, const struct kernel_lock *lock, char ret_fd[12])
+/* Looks for the lock in the process at this folder; tells the descriptor. */
+static enum sight find_in(int folder, const struct kernel_lock *lock, char ret_fd[12])
 {
     DIR *descriptors = list(folder, "fd");
+    enum sight sight = descriptors ? SIGHT_NONE : sight_of_error(errno);
     struct dirent *entry;
-    bool is_found = false;
 
-    while (!is_found && (entry = next_number(descriptors))) {
-        is_found = strlen(entry->d_name) < 12 && has_locked(folder, entry->d_name, lock);
-        if (is_found)
+    while (sight != SIGHT_HOLDER && (entry = next_number(descriptors))) {
+        enum sight one = strlen(entry->d_name) < 12 ? look_at_descriptor(folder, entry->d_name, lock) : SIGHT_NONE;
+
+        if (one == SIGHT_HOLDER)
             strcpy(ret_fd, entry->d_name);
+        if (one != SIGHT_NONE)
+            sight = one;
     }
     if (descriptors)
         closedir(descriptors);
-    return is_found;
+    return sight;
 }
 
-/* The next of all processes that has the file locked: the /proc folder, which the caller closes, or -1. */
-static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, char ret_fd[12])
+/*
+ * The next of all processes that has the file locked: the /proc folder, which the caller closes, or -1. Sets *is_unsure
+ * if a process on the way could not be looked into, and leaves it otherwise.
+ */
+static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, char ret_fd[12], bool *is_unsure)
 {
     struct dirent *entry;
 
     while ((entry = next_number(processes))) {
         int folder = openat(dirfd(processes), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        enum sight sight = folder >= 0 ? find_in(folder, lock, ret_fd) : sight_of_error(errno);
 
-        if (folder >= 0 && find_in(folder, lock, ret_fd)) {
+        if (sight == SIGHT_HOLDER) {
             *ret_pid = (pid_t)atol(entry->d_name);
             return folder;
         }
+        *is_unsure |= sight == SIGHT_UNSURE;
         if (folder >= 0)
             close(folder);
     }
@@ -84,13 +100,32 @@ void holder_forget(struct holder *known)
     known->folder = 0;
 }
 
-/* Costs one read.  A process that has the lock no more is forgotten. */
+/* Costs one read. A process that has the lock no more, or cannot be looked into any more, is forgotten. */
 static bool has_still(struct holder *known, const struct kernel_lock *lock)
 {
-    if (known->folder && has_locked(known->folder, known->fd, lock))
+    if (known->folder && look_at_descriptor(known->folder, known->fd, lock) == SIGHT_HOLDER)
         return true;
     holder_forget(known);
     return false;
+}
+
+/* True if /proc may leave out the processes of others (mount option hidepid=): the last mount there counts. */
+static bool is_hiding(void)
+{
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    char room[4096];
+    struct mntent mount;
+    bool is_hiding = !mounts;
+
+    while (mounts && getmntent_r(mounts, &mount, room, sizeof room)) {
+        const char *option = hasmntopt(&mount, "hidepid");
+
+        if (strcmp(mount.mnt_dir, "/proc") == 0)
+            is_hiding = option && strncmp(option, "hidepid=0", 9) != 0 && strncmp(option, "hidepid=off", 11) != 0;
+    }
+    if (mounts)
+        endmntent(mounts);
+    return is_hiding;
 }
 
 /*
@@ -98,40 +133,46 @@ static bool has_still(struct holder *known, const struct kernel_lock *lock)
  * only when the remembered process has the lock no more. A folder of /proc stands for one process for good: reads fail
  * if the pid is used again.
  */
-bool holders_is_any(const struct kernel_lock *lock, struct holder *known)
+enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *known)
 {
     DIR *processes;
+    bool is_unsure;
     pid_t pid;
     int folder;
 
     if (has_still(known, lock))
-        return true;
+        return SIGHT_HOLDER;
     processes = opendir("/proc");
-    folder = next_holder(processes, lock, &pid, known->fd);
+    is_unsure = !processes;
+    folder = next_holder(processes, lock, &pid, known->fd, &is_unsure);
     if (processes)
         closedir(processes);
-    if (folder >= 0)
+    if (folder >= 0) {
         known->folder = folder;
-    return folder >= 0;
+        return SIGHT_HOLDER;
+    }
+    return is_unsure || is_hiding() ? SIGHT_UNSURE : SIGHT_NONE;
 }
 
 /* One process is asked, not all: the lists of locks have spoken already. */
-bool holders_is_owner(const struct kernel_lock *lock, struct holder *known)
+enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *known)
 {
     char path[32];
+    enum sight sight;
     int folder;
 
     if (has_still(known, lock))
-        return true;
+        return SIGHT_HOLDER;
     if (lock->pid <= 0)
-        return false;
+        return SIGHT_NONE;
     snprintf(path, sizeof path, "/proc/%ld", lock->pid);
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0 && find_in(folder, lock, known->fd))
+    sight = folder >= 0 ? find_in(folder, lock, known->fd) : sight_of_error(errno);
+    if (sight == SIGHT_HOLDER)
         known->folder = folder;
     else if (folder >= 0)
         close(folder);
-    return known->folder != 0;
+    return sight;
 }
 
 /*
@@ -164,8 +205,9 @@ static void read_program(int folder, char ret_program[HOLDER_PROGRAM_ROOM])
 bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM])
 {
     DIR *processes = opendir("/proc");
+    bool is_unsure = false;
     char fd[12];
-    int folder = next_holder(processes, lock, ret_pid, fd);
+    int folder = next_holder(processes, lock, ret_pid, fd, &is_unsure);
 
     if (folder >= 0) {
         read_program(folder, ret_program);
@@ -176,63 +218,15 @@ bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_progr
     return folder >= 0;
 }
 
-/* Standard errors that were written to. */
-struct told {
-    struct stat files[16];
-    int count;
-};
-
-static bool is_new(struct told *told, const struct stat *status)
-{
-    for (int i = 0; i < told->count; i++)
-        if (told->files[i].st_dev == status->st_dev && told->files[i].st_ino == status->st_ino)
-            return false;
-    if (told->count < (int)(sizeof told->files / sizeof told->files[0]))
-        told->files[told->count++] = *status;
-    return true;
-}
-
-/*
- * Opens the file anew, so that neither offset nor flags are shared with the process. O_NONBLOCK, because a pipe may be
- * full, and a FIFO without a reader would wait; O_NOCTTY, because the keeper, a leader of its session, would get the
- * terminal.
- */
-static void tell(int folder, const char *line, struct told *told)
-{
-    int fd = openat(folder, "fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat status;
-
-    if (fd < 0)
-        return;
-    if (fstat(fd, &status) == 0 && is_new(told, &status) && write(fd, line, strlen(line)) < 0)
-        errno = 0; /* no process reads the line */
-    close(fd);
-}
-
-void holders_tell(const struct kernel_lock *lock, const char *line)
-{
-    DIR *processes = opendir("/proc");
-    struct told told = { .count = 0 };
-    char fd[12];
-    pid_t pid;
-    int folder;
-
-    while ((folder = next_holder(processes, lock, &pid, fd)) >= 0) {
-        tell(folder, line, &told);
-        close(folder);
-    }
-    if (processes)
-        closedir(processes);
-}
-
 int holders_signal(const struct kernel_lock *lock, int number)
 {
     DIR *processes = opendir("/proc");
     int folder, count = 0;
+    bool is_unsure = false;
     char fd[12];
     pid_t pid;
 
-    while ((folder = next_holder(processes, lock, &pid, fd)) >= 0) {
+    while ((folder = next_holder(processes, lock, &pid, fd, &is_unsure)) >= 0) {
         count += send_signal(folder, pid, number);
         close(folder);
     }

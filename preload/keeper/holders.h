@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The processes that have a file locked, found by /proc/PID/fdinfo. Processes that this user may not look into are not
- * seen. Any thread.
+ * The processes that have a file locked, found by /proc/PID/fdinfo. A process that this user may not look into may have
+ * the lock or not: it is neither told nor signalled, and what /proc does not show is never taken for free. Any thread.
  */
 #ifndef DM_PRELOAD_KEEPER_HOLDERS_H
 #define DM_PRELOAD_KEEPER_HOLDERS_H
@@ -16,23 +16,23 @@ struct holder {
     char fd[12];
 };
 
-/* True if a process has the lock. Looks at *known first, and remembers the process found. */
-bool holders_is_any(const struct kernel_lock *lock, struct holder *known);
+enum sight {
+    SIGHT_NONE,   /* every process was looked into, and none has the lock */
+    SIGHT_HOLDER, /* a process has the lock */
+    SIGHT_UNSURE  /* none of the others has it, but a process could not be looked into */
+};
+
+/* Looks at *known first, then at all processes, and remembers the process that has the lock. */
+enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *known);
 
 /* The same, of *known and the process that took the lock. */
-bool holders_is_owner(const struct kernel_lock *lock, struct holder *known);
+enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *known);
 void holder_forget(struct holder *known);
 
 #define HOLDER_PROGRAM_ROOM 64
 
 /* The first process that has the file locked, and the program; false: none can be seen. */
 bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM]);
-
-/*
- * Writes the line to the standard error of each process that has the file locked: once, if several processes share the
- * standard error. A socket cannot be written to. Never blocks.
- */
-void holders_tell(const struct kernel_lock *lock, const char *line);
 
 /* Sends all holders a signal; returns the number of holders that were sent the signal. */
 int holders_signal(const struct kernel_lock *lock, int number);

@@ -2,21 +2,21 @@
 #include "holds.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "caller.h"
 #include "hold.h"
 #include "life.h"
 #include "proc_locks.h"
 #include "say.h"
+#include "shared/keeper_talk.h"
 #include "shared/text.h"
 #include "watch.h"
 
-/*
- * For a list that comes in pieces: the lock must be missing so many times in a row, with no visible process that has
- * the lock.
- */
+/* So many looks in a row must miss a lock if the kernel itself cannot be asked about the file. */
 #define MISSING_IN_PIECES 3
 
 /*
@@ -52,11 +52,9 @@ static bool is_kept(struct hold *hold)
 
 /* ---- a hold that is lost ----------------------------------------------------------------- */
 
-/* The keeper has no standard error, but the processes that have the file locked do. */
-static void tell_holders(const struct hold *hold, const struct kernel_lock locks[BACKINGS], int count)
+static void write_line(const struct hold *hold, char *line, size_t room)
 {
-    char line[1024];
-    struct text text = text_in(line, sizeof line - 1);
+    struct text text = text_in(line, room - 1);
 
     text_add(&text, "dmutex: the lease of ");
     text_add_clean(&text, hold->wish.name);
@@ -65,18 +63,46 @@ static void tell_holders(const struct hold *hold, const struct kernel_lock locks
     text_add(&text, " was locked: others may have it from now on");
     text_add(&text, hold->wish.on_lost ? "" : " (OnLost= ends the program)");
     strcpy(line + text.length, "\n");
-    for (int i = 0; i < count; i++)
-        holders_tell(&locks[i], line);
+}
+
+/* For a job whose standard error is closed, a file, or gone with the process that took the lock. */
+static void alert(const struct loss *loss, const char *line)
+{
+    char program[HOLDER_PROGRAM_ROOM] = "?";
+    pid_t pid = 0;
+
+    for (int i = 0; i < loss->count && pid == 0; i++)
+        if (!holders_find(&loss->locks[i], &pid, program))
+            pid = 0;
+    if (pid)
+        say_alert("%s (process %d): %.*s", program, (int)pid, (int)strcspn(line, "\n"), line);
+    else
+        say_alert("%.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* The keeper has no standard error, but the processes that took the locks have handed theirs over. */
+static void tell_jobs(const struct hold *hold, const struct loss *loss)
+{
+    bool is_told = false;
+    char line[1024];
+
+    write_line(hold, line, sizeof line);
+    for (int i = 0; i < loss->voices; i++) {
+        is_told |= voice_say(loss->fds[i], line);
+        close(loss->fds[i]);
+    }
+    if (!is_told)
+        alert(loss, line);
 }
 
 /* The line goes out before the signal, because the signal may end the process, and its reader would not know why. */
-static void punish(const struct hold *hold, const struct kernel_lock locks[BACKINGS], int count)
+static void punish(const struct hold *hold, const struct loss *loss)
 {
     int processes = 0;
 
-    tell_holders(hold, locks, count);
-    for (int i = 0; i < count && hold->wish.on_lost; i++)
-        processes += holders_signal(&locks[i], hold->wish.on_lost);
+    tell_jobs(hold, loss);
+    for (int i = 0; i < loss->count && hold->wish.on_lost; i++)
+        processes += holders_signal(&loss->locks[i], hold->wish.on_lost);
     say(DMUTEX_LOG_ERROR,
         "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d", hold->wish.path,
         hold->wish.name, processes, hold->wish.on_lost);
@@ -94,12 +120,11 @@ static void on_lost(const char *name, uint64_t token, void *user)
     pthread_mutex_lock(&guard);
     for (GList *at = holds; at; at = at->next) {
         struct hold *hold = at->data;
-        struct kernel_lock locks[BACKINGS];
-        int count;
+        struct loss loss;
 
-        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, token, locks, &count))
+        if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, token, &loss))
             continue;
-        punish(hold, locks, count);
+        punish(hold, &loss);
         sem_post(&hold->end); /* the main loop may post as well: one post is taken */
     }
     pthread_mutex_unlock(&guard);
@@ -202,6 +227,28 @@ static void on_over(void *user)
 /* ---- questions --------------------------------------------------------------------------- */
 
 /*
+ * An open descriptor of the file instead of one by O_PATH would keep the very lock alive that is looked after. The
+ * module sends none.
+ */
+static int take_file(struct caller *caller)
+{
+    int fd = caller_take_gift(caller, KEEPER_GIFT_FILE);
+    bool is_by_path = fd >= 0 && (fcntl(fd, F_GETFL) & O_PATH);
+
+    if (fd >= 0 && !is_by_path)
+        close(fd);
+    return is_by_path ? fd : 0;
+}
+
+static struct backing take_backing(struct caller *caller, const struct wish *wish)
+{
+    struct backing backing = { .is_there = true, .lock = wish->lock, .witness = { .file = take_file(caller) } };
+
+    voice_take(&backing.voice, caller_take_gift(caller, KEEPER_GIFT_STDERR), caller_pid(caller));
+    return backing;
+}
+
+/*
  * The hold of the name and file that a process still has, after a look. Without the look a process could share the hold
  * of a dead process, and lose the hold at the next look.
  */
@@ -228,10 +275,12 @@ static bool share(struct caller *caller, const struct wish *wish)
 {
     struct hold *hold = find_kept(wish);
     int place = backing_of(&wish->lock);
+    struct backing backing;
 
     if (!hold || (!wish->is_again && !hold->backings[1 - place].is_there))
         return false;
-    hold_add_lock(hold, &wish->lock);
+    backing = take_backing(caller, wish);
+    hold_add_backing(hold, &backing);
     caller_answer(caller, "ok");
     return true;
 }
@@ -252,11 +301,13 @@ static bool adopt(struct caller *caller, const struct wish *wish)
 {
     for (GList *at = wish->is_try ? NULL : holds; at; at = at->next) {
         struct hold *hold = at->data;
+        struct backing backing;
 
         if (hold->caller || hold->is_granted || !is_same_wish(&hold->wish, wish) || !hold_revive(hold))
             continue;
-        hold_remove_lock(hold, 1 - backing_of(&wish->lock));
-        hold_add_lock(hold, &wish->lock);
+        backing = take_backing(caller, wish);
+        hold_remove_backing(hold, 1 - backing_of(&wish->lock));
+        hold_add_backing(hold, &backing);
         attach(hold, caller);
         return true;
     }
@@ -289,7 +340,8 @@ static struct hold *end_former(const struct kernel_lock *lock)
  */
 static void start(struct caller *caller, const struct wish *wish)
 {
-    struct hold *hold = hold_new(wish), *former = end_former(&wish->lock);
+    struct backing backing = take_backing(caller, wish);
+    struct hold *hold = hold_new(wish, &backing), *former = end_former(&wish->lock);
     int error;
 
     if (former) {
@@ -372,25 +424,63 @@ void holds_list(GString *to)
 /* ---- looking ----------------------------------------------------------------------------- */
 
 /*
- * A lock that is missing in a whole list, and at the process that took the lock, has ended. A list that comes in pieces
- * while others lock and unlock may leave the same lock out again and again, if the lock stands where two pieces meet
- * (finding 41). Doubt means "still locked", because a release too early lets two hosts in.
+ * Whether /proc shows the lock, which is missing in the kernel's list. A list that comes in pieces while others lock
+ * and unlock may leave the same lock out again and again, if the lock stands where two pieces meet (finding 41).
+ * SIGHT_NONE is sure for a list that is whole; otherwise a process may have handed the lock on while the others were
+ * looked into.
  */
-static bool is_listed(struct backing *backing, const struct proc_locks *locks)
+static enum sight look_for_holder(struct backing *backing, const struct proc_locks *locks, bool is_list_sure)
 {
-    const struct kernel_lock *lock = &backing->lock;
-
-    if (proc_locks_has(locks, lock))
-        return true;
-    if (locks->is_readable && locks->is_whole && (is_list_complete || lock->kind != LOCK_OF_FLOCK))
-        return holders_is_owner(lock, &backing->known);
-    return holders_is_any(lock, &backing->known);
+    if (is_list_sure && locks->is_whole)
+        return holders_look_at_owner(&backing->lock, &backing->known);
+    return holders_look_at_all(&backing->lock, &backing->known);
 }
 
-static bool has_ended(struct backing *backing, const struct proc_locks *locks)
+/*
+ * Neither /proc nor the file tells. A list without gaps decides after some looks, as do processes that can all be seen;
+ * else the lock goes on: a lock that ends too late makes others wait, a lock that ends too early lets two in.
+ */
+static bool is_missing_for_good(struct backing *backing, const char *path, bool is_sure)
 {
-    backing->missing = is_listed(backing, locks) ? 0 : backing->missing + 1;
-    return backing->missing >= (locks->is_whole ? 1 : MISSING_IN_PIECES);
+    if (is_sure)
+        return backing->missing >= MISSING_IN_PIECES;
+    if (!backing->is_doubt_said)
+        say(DMUTEX_LOG_WARN,
+            "%s may be locked or not, and counts as locked: the keeper may look neither into all processes nor at the "
+            "file",
+            path);
+    backing->is_doubt_said = true;
+    return false;
+}
+
+/* Doubt means "still locked", because a release too early lets two hosts in. */
+static bool has_ended(struct backing *backing, const struct proc_locks *locks, const char *path)
+{
+    bool is_list_sure = locks->is_readable && (is_list_complete || backing->lock.kind != LOCK_OF_FLOCK);
+    enum sight sight;
+
+    if (proc_locks_has(locks, &backing->lock)) {
+        backing->missing = 0;
+        return false;
+    }
+    backing->missing++;
+    sight = look_for_holder(backing, locks, is_list_sure);
+    if (sight == SIGHT_NONE && is_list_sure && locks->is_whole)
+        return true;
+    if (sight == SIGHT_HOLDER) {
+        backing->missing = 0;
+        return false;
+    }
+    switch (witness_ask(&backing->witness, backing->lock.kind)) {
+    case WITNESS_LOCKED:
+        backing->missing = 0;
+        return false;
+    case WITNESS_FREE:
+        return true;
+    case WITNESS_SILENT:
+        break;
+    }
+    return is_missing_for_good(backing, path, is_list_sure || sight == SIGHT_NONE);
 }
 
 /* The last lock stays noted: the next caller for this file is to wait until the lock is given back. */
@@ -399,15 +489,18 @@ static void look_at(struct hold *hold, const struct proc_locks *locks)
     int ended = -1, left = 0;
 
     for (int i = 0; i < BACKINGS; i++) {
-        if (hold->backings[i].is_there && has_ended(&hold->backings[i], locks))
+        if (!hold->backings[i].is_there)
+            continue;
+        hold_look_at_voice(hold, i);
+        if (has_ended(&hold->backings[i], locks, hold->wish.path))
             ended = i;
-        else if (hold->backings[i].is_there)
+        else
             left++;
     }
     if (left == 0)
         hold_end(hold);
     else if (ended >= 0)
-        hold_remove_lock(hold, ended);
+        hold_remove_backing(hold, ended);
 }
 
 static bool is_any_kept(void)

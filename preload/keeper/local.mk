@@ -24,9 +24,13 @@ preload_keeper_dmutex_keeper_SOURCES = \
     preload/keeper/proc_locks.h \
     preload/keeper/say.c \
     preload/keeper/say.h \
+    preload/keeper/voice.c \
+    preload/keeper/voice.h \
     preload/keeper/watch.c \
     preload/keeper/watch.h \
     preload/keeper/wish.h \
+    preload/keeper/witness.c \
+    preload/keeper/witness.h \
     preload/shared/keeper_talk.h \
     preload/shared/kernel_lock.c \
     preload/shared/kernel_lock.h \

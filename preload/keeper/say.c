@@ -3,16 +3,23 @@
 
 #include <dmutex/dmutex.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shared/keeper_talk.h"
+#include "shared/text.h"
 
 /* Set up before the first thread. */
 static int level_wanted = DMUTEX_LOG_WARN;
@@ -28,6 +35,62 @@ static int level_of(const char *word, size_t length)
     return DMUTEX_LOG_WARN;
 }
 
+/* ---- syslog ------------------------------------------------------------------------------ */
+
+#define LINE_ROOM 1400
+#define PATIENCE_MS 100
+
+static int connect_syslog(int type)
+{
+    const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = _PATH_LOG };
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Waits a little for a daemon whose queue is full. */
+static void send_line(int fd, const char *line, size_t length)
+{
+    struct pollfd room = { .fd = fd, .events = POLLOUT };
+
+    if (send(fd, line, length, MSG_NOSIGNAL) < 0 && errno == EAGAIN && poll(&room, 1, PATIENCE_MS) > 0)
+        send(fd, line, length, MSG_NOSIGNAL);
+}
+
+/*
+ * Not by syslog(3), which waits as long as the daemon does not read: the thread that tells a loss, and the main loop,
+ * must not wait. A daemon that takes streams ends a line by the NUL; the others cut it off.
+ */
+static void write_to_syslog(int priority, const char *message)
+{
+    char line[LINE_ROOM], date[32];
+    time_t now = time(NULL);
+    struct tm local;
+    int fd = connect_syslog(SOCK_DGRAM), length;
+
+    if (fd < 0 && errno == EPROTOTYPE)
+        fd = connect_syslog(SOCK_STREAM);
+    if (fd < 0)
+        return; /* no syslog here, as in most containers */
+    strftime(date, sizeof date, "%b %e %T", localtime_r(&now, &local));
+    length = snprintf(line, sizeof line, "<%d>%s " KEEPER_PROGRAM "[%d]: %s", LOG_DAEMON | priority, date,
+                      (int)getpid(), message);
+    send_line(fd, line, MIN((size_t)length + 1, sizeof line));
+    close(fd);
+}
+
+static int priority_of(int level)
+{
+    static const int priorities[] = { LOG_ERR, LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+    return priorities[level];
+}
+
+/* ---- the log ----------------------------------------------------------------------------- */
+
 /* One write() for a line, so that lines of several threads and keepers in one file stay whole (O_APPEND). */
 static void write_to_file(int level, const char *message)
 {
@@ -35,15 +98,8 @@ static void write_to_file(int level, const char *message)
     char *line = g_strdup_printf(KEEPER_PROGRAM "[%d]: %s: %s\n", (int)getpid(), words[level], message);
 
     if (write(file, line, strlen(line)) < 0)
-        syslog(LOG_ERR, "%s", message);
+        write_to_syslog(LOG_ERR, message);
     g_free(line);
-}
-
-static void write_to_syslog(int level, const char *message)
-{
-    static const int levels[] = { LOG_ERR, LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
-
-    syslog(levels[level], "%s", message);
 }
 
 /* The library writes into DMUTEX_LOG's file without help. In any thread of the library or of a hold. */
@@ -51,7 +107,7 @@ static void on_library_log(int level, const char *message, void *user)
 {
     (void)user;
     if (level <= level_wanted && file < 0)
-        write_to_syslog(level, message);
+        write_to_syslog(priority_of(level), message);
 }
 
 /*
@@ -75,12 +131,23 @@ void say_begin(void)
     const char *wanted = secure_getenv("DMUTEX_LOG");
     const char *colon = wanted ? strchrnul(wanted, ':') : NULL;
 
-    openlog(KEEPER_PROGRAM, LOG_PID, LOG_DAEMON);
     if (wanted)
         level_wanted = level_of(wanted, (size_t)(colon - wanted));
     if (wanted && *colon)
         file = open_log(colon + 1);
     dmutex_setlog_np(on_library_log, NULL);
+}
+
+/* A path or a name may have bytes that a terminal obeys. */
+static char *format_clean(const char *format, va_list arguments)
+{
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    size_t room = strlen(message) + 1;
+    char *clean = g_malloc(room);
+    struct text text = text_in(clean, room);
+
+    text_add_clean(&text, message);
+    return clean;
 }
 
 void say(int level, const char *format, ...)
@@ -91,11 +158,23 @@ void say(int level, const char *format, ...)
     if (level > level_wanted)
         return;
     va_start(arguments, format);
-    message = g_strdup_vprintf(format, arguments);
+    message = format_clean(format, arguments);
     va_end(arguments);
     if (file >= 0)
         write_to_file(level, message);
     else
-        write_to_syslog(level, message);
+        write_to_syslog(priority_of(level), message);
+    g_free(message);
+}
+
+void say_alert(const char *format, ...)
+{
+    char *message;
+    va_list arguments;
+
+    va_start(arguments, format);
+    message = format_clean(format, arguments);
+    va_end(arguments);
+    write_to_syslog(LOG_ALERT, message);
     g_free(message);
 }

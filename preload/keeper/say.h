@@ -12,4 +12,7 @@ void say_begin(void);
 /* level: DMUTEX_LOG_ERROR and so on. */
 void say(int level, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
+/* The loss of a lock that the job cannot be told otherwise: always to syslog, as an alert. */
+void say_alert(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+
 #endif

@@ -10,12 +10,15 @@
  *     holders                                   one text: lines of NAME PATH PID PROGRAM
  *
  * LEASE, LINGER, DOWN, LOST: as in struct rule. KERNEL-LOCK: as kernel_lock_write() writes.
+ *
+ * Descriptors come with `lock` (SCM_RIGHTS): the locked file, by O_PATH, because an open one would keep the lock; and
+ * the caller's standard error, unless it is closed.
  */
 #ifndef DM_PRELOAD_KEEPER_TALK_H
 #define DM_PRELOAD_KEEPER_TALK_H
 
 /* Another number when the words change: a new module finds no old keeper. */
-#define KEEPER_VERSION "2"
+#define KEEPER_VERSION "3"
 
 #define KEEPER_PROGRAM "dmutex-keeper"
 
@@ -33,6 +36,8 @@ enum { KEEPER_SOCKET_FD = 3, KEEPER_FOLDER_FD, KEEPER_URL_FD, KEEPER_FREE_FD };
 
 #define KEEPER_LIST "holders"
 #define KEEPER_LIST_ROOM 65536
+
+enum { KEEPER_GIFT_FILE, KEEPER_GIFT_STDERR, KEEPER_GIFTS };
 
 #define KEEPER_QUESTION_ROOM 8192
 #define KEEPER_ANSWER_ROOM 512

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "kernel_lock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,14 +99,17 @@ bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock)
     return true;
 }
 
-/* Reads as much as fits, terminated. A descriptor with more than a few locks has no whole-file lock. */
+/*
+ * Reads as much as fits, terminated; false, with errno, if the kernel does not let us. A descriptor with more than a
+ * few locks has no whole-file lock.
+ */
 static bool read_fdinfo(int folder, const char *fd, char ret_content[FDINFO_ROOM])
 {
     char path[32];
     struct text text = text_in(path, sizeof path);
     size_t length = 0;
     ssize_t got;
-    int file;
+    int file, error;
 
     text_add(&text, "fdinfo/");
     text_add(&text, fd);
@@ -114,9 +118,11 @@ static bool read_fdinfo(int folder, const char *fd, char ret_content[FDINFO_ROOM
         return false;
     while ((got = read(file, ret_content + length, FDINFO_ROOM - 1 - length)) > 0)
         length += (size_t)got;
+    error = errno;
     close(file);
+    errno = error;
     ret_content[length] = '\0';
-    return true;
+    return got >= 0;
 }
 
 bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind, struct kernel_lock *ret_lock)
@@ -132,5 +138,6 @@ bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind
             return true;
         }
     }
+    errno = 0;
     return false;
 }

@@ -35,7 +35,10 @@ bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock);
 void kernel_lock_write(const struct kernel_lock *lock, struct text *text);
 bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock);
 
-/* The exclusive lock of this kind by this descriptor of the process that `folder`, an fd of /proc/PID, tells of. */
+/*
+ * The exclusive lock of this kind by this descriptor of the process that `folder`, an fd of /proc/PID, tells of. False
+ * with errno 0: there is none; with another errno: the kernel does not tell.
+ */
 bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind, struct kernel_lock *ret_lock);
 
 #endif

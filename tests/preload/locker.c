@@ -17,6 +17,9 @@
  *     cancel                                       a thread does the next word, and is cancelled after a line of input
  *     children                                     the number of SIGCHLD so far, and whether there is a child
  *     count N                                      N times: lock, add 1 to the number in COUNTER, unlock
+ *     drop                                         becomes user 61234
+ *     quiet                                        has /dev/null as input and outputs from now on
+ *     pause                                        for a signal
  *     say WORD
  */
 #include <errno.h>
@@ -103,6 +106,14 @@ static void tell_children(void)
 
     printf("children %d %s\n", (int)children, pid < 0 && errno == ECHILD ? "none" : "some");
     fflush(stdout);
+}
+
+static void be_quiet(void)
+{
+    int null = open("/dev/null", O_RDWR);
+
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
 }
 
 static void fork_off(int is_awaited)
@@ -250,6 +261,12 @@ static void do_other(const char *word)
         tell_children();
     else if (strcmp(word, "count") == 0)
         count(atoi(*next++));
+    else if (strcmp(word, "drop") == 0)
+        print(word, setuid(61234));
+    else if (strcmp(word, "quiet") == 0)
+        be_quiet();
+    else if (strcmp(word, "pause") == 0)
+        pause();
     else if (strcmp(word, "say") == 0)
         puts(*next++), fflush(stdout);
     else

@@ -29,12 +29,11 @@ static uint64_t losses[3]; /* the token that is lost within the grant of this nu
 /* Grants the next token, and loses a token before the return. */
 int dmutex_lock(dmutex_t *mutex)
 {
-    struct kernel_lock locks[BACKINGS];
     uint64_t lost = losses[grants++];
-    int count;
+    struct loss loss;
 
     (void)mutex;
-    if (lost && hold_lose(hold, lost, locks, &count))
+    if (lost && hold_lose(hold, lost, &loss))
         told++;
     return 0;
 }
@@ -143,7 +142,7 @@ static void get(bool is_try, uint64_t first_loss, uint64_t second_loss)
     grants = releases = told = 0;
     losses[0] = first_loss;
     losses[1] = second_loss;
-    hold = hold_new(&wish);
+    hold = hold_new(&wish, &(struct backing){ .is_there = true, .lock = wish.lock });
     assert_int_equal(hold_start(hold, on_granted, on_over), 0);
     await(&is_granted);
     assert_int_equal(hold_phase(hold), HOLD_HELD);
@@ -160,10 +159,9 @@ static void end(void)
 
 static bool lose(uint64_t token)
 {
-    struct kernel_lock locks[BACKINGS];
-    int count;
+    struct loss loss;
 
-    return hold_lose(hold, token, locks, &count);
+    return hold_lose(hold, token, &loss);
 }
 
 /* A hold that is lost before dmutex_lock() has returned is given back and asked for anew, as often as that happens. */

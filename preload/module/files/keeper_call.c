@@ -30,6 +30,7 @@
 struct question {
     struct iovec texts[TEXTS];
     int count;
+    int file; /* goes with the texts, and standard error with it; -1: none */
 };
 
 static void add(struct question *question, const char *text)
@@ -46,15 +47,45 @@ static void add_number(struct question *question, struct text *room, unsigned nu
     text_add_bytes(room, "", 1); /* the text's NUL */
 }
 
-static bool send_question(int connection, const struct question *question)
+static ssize_t send_message(int connection, const struct msghdr *message)
 {
-    struct msghdr message = { .msg_iov = (struct iovec *)question->texts, .msg_iovlen = (size_t)question->count };
     ssize_t sent;
 
     do {
-        sent = sendmsg(connection, &message, MSG_NOSIGNAL);
+        sent = sendmsg(connection, message, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
-    return sent >= 0;
+    return sent;
+}
+
+/* EBADF: standard error is closed, and the file goes alone. */
+static ssize_t send_with_gifts(int connection, struct msghdr *message, int file)
+{
+    int gifts[KEEPER_GIFTS] = { [KEEPER_GIFT_FILE] = file, [KEEPER_GIFT_STDERR] = STDERR_FILENO };
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof gifts)];
+    } room = { .header = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+    ssize_t sent;
+
+    memcpy(CMSG_DATA(&room.header), gifts, sizeof gifts);
+    room.header.cmsg_len = CMSG_LEN(sizeof gifts);
+    message->msg_control = &room;
+    message->msg_controllen = sizeof room;
+    sent = send_message(connection, message);
+    if (sent >= 0 || errno != EBADF)
+        return sent;
+    room.header.cmsg_len = CMSG_LEN(sizeof gifts[KEEPER_GIFT_FILE]);
+    message->msg_controllen = CMSG_SPACE(sizeof gifts[KEEPER_GIFT_FILE]);
+    return send_message(connection, message);
+}
+
+static bool send_question(int connection, const struct question *question)
+{
+    struct msghdr message = { .msg_iov = (struct iovec *)question->texts, .msg_iovlen = (size_t)question->count };
+
+    if (question->file < 0)
+        return send_message(connection, &message) >= 0;
+    return send_with_gifts(connection, &message, question->file) >= 0;
 }
 
 /* ---- an answer --------------------------------------------------------------------------- */
@@ -182,7 +213,7 @@ int keeper_lock(const struct keeper_wish *wish)
     const struct rule *rule = wish->rule;
     char numbers[NUMBERS_ROOM], lock[NUMBERS_ROOM + sizeof wish->lock.inode];
     struct text number_room = text_in(numbers, sizeof numbers), lock_text = text_in(lock, sizeof lock);
-    struct question question = { .count = 0 };
+    struct question question = { .file = wish->file };
 
     kernel_lock_write(&wish->lock, &lock_text);
     add(&question, "lock");
@@ -200,7 +231,7 @@ int keeper_lock(const struct keeper_wish *wish)
 
 int keeper_test(const struct rule *rule, const char *name, const char *path)
 {
-    struct question question = { .count = 0 };
+    struct question question = { .file = -1 };
 
     add(&question, "test");
     add(&question, name);
@@ -210,7 +241,7 @@ int keeper_test(const struct rule *rule, const char *name, const char *path)
 
 void keeper_look(void)
 {
-    struct question question = { .count = 0 };
+    struct question question = { .file = -1 };
     struct keeper_place place;
     struct dm_fault fault;
     int connection;

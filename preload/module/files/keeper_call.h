@@ -20,6 +20,7 @@ struct keeper_wish {
     const char *name; /* of the mutex */
     const char *path; /* of the file */
     struct kernel_lock lock;
+    int file; /* the same file by O_PATH */
     bool is_wait;
     bool is_again; /* the caller had the lock before */
 

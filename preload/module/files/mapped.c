@@ -99,8 +99,22 @@ static bool had_before(const struct mapped *file)
     return is_found;
 }
 
-/* False: the kernel does not tell of the lock that the process has just taken. *had: the lock was no new one. */
-static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, bool *had)
+/* By O_PATH: the close of any other descriptor of the file would end all locks of this process by fcntl(). */
+static int open_by_path(int folder, const struct mapped *file)
+{
+    char path[20];
+    struct text text = text_in(path, sizeof path);
+
+    text_add(&text, "fd/");
+    text_add_number(&text, (unsigned)file->fd);
+    return openat(folder, path, O_PATH | O_CLOEXEC);
+}
+
+/*
+ * False: the kernel does not tell of the lock that the process has just taken. *had: the lock was no new one. The file
+ * is to be closed in any case.
+ */
+static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, int *ret_file, bool *had)
 {
     int folder = open_own_folder();
     bool is_found = find_at(folder, file, ret_lock);
@@ -109,21 +123,29 @@ static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, b
         is_found = find_at_others(folder, file, ret_lock);
         *had = is_found;
     }
+    *ret_file = open_by_path(folder, file);
     if (folder >= 0)
         close(folder);
-    return is_found;
+    return is_found && *ret_file >= 0;
 }
 
 /* ---- the distributed lock ---------------------------------------------------------------- */
 
-static void drop_local(void *at)
-{
-    set_local(at, F_UNLCK, false);
-}
+/* What a cancelled wait is to undo. */
+struct undo {
+    const struct mapped *file;
+    int by_path; /* the file's descriptor by O_PATH; -1 */
+    bool had;    /* the program had the lock before */
+};
 
-static void keep_local(void *at)
+static void undo(void *at)
 {
-    (void)at;
+    const struct undo *what = at;
+
+    if (what->by_path >= 0)
+        close(what->by_path);
+    if (!what->had)
+        set_local(what->file, F_UNLCK, false);
 }
 
 /* Returns an errno value. If cancelled during the wait: the kernel's lock is as before. */
@@ -136,9 +158,12 @@ static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_
         .is_wait = is_wait,
         .cancel_state = file->kind == LOCK_OF_FLOCK ? PTHREAD_CANCEL_DISABLE : cancel_state,
     };
+    struct undo cancelled = { .file = file };
     int error;
 
-    if (!find_lock(file, &wish.lock, had)) {
+    if (!find_lock(file, &wish.lock, &wish.file, had)) {
+        if (wish.file >= 0)
+            close(wish.file);
         text_say(file->path,
                  ": the kernel tells nothing of its lock: /proc is not mounted, or its file system keeps "
                  "its own locks",
@@ -146,9 +171,12 @@ static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_
         return ENOLCK;
     }
     wish.is_again = *had;
-    pthread_cleanup_push(*had ? keep_local : drop_local, (void *)file);
+    cancelled.by_path = wish.file;
+    cancelled.had = *had;
+    pthread_cleanup_push(undo, &cancelled);
     error = keeper_lock(&wish);
     pthread_cleanup_pop(false);
+    close(wish.file);
     return error;
 }
 

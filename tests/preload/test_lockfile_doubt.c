@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lock files in containers, where the keeper cannot look into every process: a doubt is never taken for the end of a
+ * lock, and a lock that has ended is given back all the same.
+ *
+ * A container is a pid namespace with a /proc of its own. Its first process is root's shell, and stays; its child takes
+ * x.lock, and becomes another user, as setpriv, gosu and su do.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/stranger.h"
+#include "host.h"
+
+#define NO_PTRACE "setpriv --bounding-set -sys_ptrace "
+#define JOB "sh -c \"echo has; read go\""
+#define AS_STRANGER "setpriv --reuid 61234 --regid 61234 --clear-groups " JOB
+#define LOCKED_BY(way, job) "(exec 9>x.lock; " way "; exec " job ")"
+#define LOOKS 4 /* as many as the keeper needs to miss a lock for good */
+
+static struct host *c;
+
+/*
+ * The job that is the container: the first process awaits its child, says "gone", and awaits a line more. A child in
+ * the background has the shell's input by another number only.
+ */
+static struct job *start_container(const char *way_in, const char *child)
+{
+    char script[1024];
+
+    snprintf(script, sizeof script, "exec %s sh -c 'exec 8<&0; %s <&8 8<&- & wait; echo gone; read go; true'", way_in,
+             child);
+    return host_start(c, script);
+}
+
+/* The container's first process is the only child of `unshare -f`. */
+static int first_process(const struct job *container)
+{
+    char path[64];
+    FILE *file;
+    int pid = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)job_pid(container), (int)job_pid(container));
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    return pid;
+}
+
+/* The end of another lock of the same keeper makes the keeper look at all its locks. */
+static void make_keeper_look(const struct job *container)
+{
+    char script[128];
+
+    snprintf(script, sizeof script, "nsenter -t %d -p -m flock \"$PWD/y.lock\" true", first_process(container));
+    for (int i = 0; i < LOOKS; i++) {
+        assert_int_equal(host_run(c, script), 0);
+        wait_until(!is_held("y.lock"));
+    }
+}
+
+/* Asserts that x.lock goes on as long as the child does, and no longer. */
+static void assert_locked_until_the_end(struct job *container)
+{
+    job_expect(container, "has");
+    make_keeper_look(container);
+    assert_true(is_held("x.lock"));
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    job_go(container);
+    job_expect(container, "gone");
+    wait_until(!is_held("x.lock"));
+    job_finish(container);
+}
+
+/* A lock goes on when its process has become another user, into whom root may not look without CAP_SYS_PTRACE. */
+static void test_a_lock_goes_on_when_its_process_cannot_be_looked_into(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(
+        start_container("unshare -p -f --mount-proc " NO_PTRACE, LOCKED_BY("flock 9", AS_STRANGER)));
+}
+
+/* The same for a lock of an open file. */
+static void test_a_lock_by_fcntl_goes_on_when_its_process_cannot_be_looked_into(void **state)
+{
+    struct job *container =
+        start_container("unshare -p -f --mount-proc " NO_PTRACE, "$LOCKER x.lock ofd-setlkw drop say has wait");
+
+    (void)state;
+    job_expect(container, "ofd-setlkw 0");
+    job_expect(container, "drop 0");
+    assert_locked_until_the_end(container);
+}
+
+/* With CAP_SYS_PTRACE root looks into all processes. */
+static void test_a_lock_goes_on_when_its_process_can_be_looked_into(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(start_container("unshare -p -f --mount-proc", LOCKED_BY("flock 9", AS_STRANGER)));
+}
+
+/* With hidepid=invisible /proc does not even show the process. */
+static void test_a_lock_goes_on_when_its_process_is_hidden(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(start_container(
+        "unshare -p -f --mount-proc sh -c \"mount -t proc -o hidepid=2 proc /proc; exec \\\"\\$@\\\"\" - " NO_PTRACE,
+        LOCKED_BY("flock 9", AS_STRANGER)));
+}
+
+/* The job is behind two changes of the user. */
+static void test_a_lock_goes_on_when_the_user_changes_twice(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(start_container(
+        "unshare -p -f --mount-proc " NO_PTRACE,
+        LOCKED_BY("flock 9", "setpriv --reuid 61235 --regid 61235 --clear-groups --inh-caps +setuid,+setgid "
+                             "--ambient-caps +setuid,+setgid " AS_STRANGER)));
+}
+
+/* The job is behind su, which stays root's. */
+static void test_a_lock_goes_on_when_the_job_is_behind_su(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(start_container("unshare -p -f --mount-proc " NO_PTRACE,
+                                                LOCKED_BY("flock 9", "su -s /bin/sh nobody -c \"echo has; read go\"")));
+}
+
+static void write_map(int pid, const char *name)
+{
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fprintf(file, "0 0 65536\n") > 0);
+    assert_return_code(fclose(file), errno);
+}
+
+/* A lock goes on in a user namespace, whose root has no rights outside. */
+static void test_a_lock_goes_on_in_a_user_namespace(void **state)
+{
+    struct job *namespace = host_start(c, "exec unshare -U sh -c 'echo ready; read go; true'");
+    char way_in[128];
+
+    (void)state;
+    job_expect(namespace, "ready");
+    write_map(job_pid(namespace), "uid_map");
+    write_map(job_pid(namespace), "gid_map");
+    snprintf(way_in, sizeof way_in, "nsenter -U -t %d unshare -p -f --mount-proc " NO_PTRACE, (int)job_pid(namespace));
+    assert_locked_until_the_end(start_container(way_in, LOCKED_BY("flock 9", AS_STRANGER)));
+    job_finish(namespace);
+}
+
+/*
+ * If the keeper must not even open the file, because it is a FIFO, the lock goes on, and the log says why. It ends when
+ * the keeper can look into all processes again.
+ */
+static void test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at(void **state)
+{
+    (void)state;
+    assert_int_equal(host_run(c, "rm -f x.lock; mkfifo x.lock"), 0);
+    assert_locked_until_the_end(
+        start_container("unshare -p -f --mount-proc " NO_PTRACE, "(exec 9<>x.lock; flock 9; exec " AS_STRANGER ")"));
+    assert_int_equal(host_run(c, "rm x.lock; grep -q 'x.lock may be locked or not' log"), 0);
+}
+
+static int begin(void **state)
+{
+    host_pair_setup(state);
+    c = host_make("c", "lease=60s");
+    return 0;
+}
+
+static int end(void **state)
+{
+    host_end(c);
+    return host_pair_teardown(state);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        host_test(test_a_lock_goes_on_when_its_process_cannot_be_looked_into),
+        host_test(test_a_lock_by_fcntl_goes_on_when_its_process_cannot_be_looked_into),
+        host_test(test_a_lock_goes_on_when_its_process_can_be_looked_into),
+        host_test(test_a_lock_goes_on_when_its_process_is_hidden),
+        host_test(test_a_lock_goes_on_when_the_user_changes_twice),
+        host_test(test_a_lock_goes_on_when_the_job_is_behind_su),
+        host_test(test_a_lock_goes_on_in_a_user_namespace),
+        host_test(test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at),
+    };
+
+    test_begin(argc, argv);
+    stranger_require();
+    return cmocka_run_group_tests(tests, begin, end);
+}

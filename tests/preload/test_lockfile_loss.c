@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lock file whose lock is lost: the job is told by its standard error, if that is a terminal, a pipe or a local
+ * socket; else syslog is told. Nothing else is written to.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../lib/stranger.h"
+#include "host.h"
+
+#define WORDS "dmutex: the lease of f/x.lock has ended while "
+#define ON_SYSLOG "others may have it from now on"
+
+static struct host *c; /* a host of each test's own, so that the test's first job starts the keeper */
+static int syslog_fd;  /* what /dev/log is to that job */
+
+static int begin_test(void **state)
+{
+    static char name[] = "c0";
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    host_begin_test(state);
+    name[1]++;
+    c = host_make(name, "lease=1s");
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s/syslog", the_server->folder, name);
+    syslog_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_return_code(bind(syslog_fd, (const struct sockaddr *)&address, sizeof address), errno);
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    host_end(c);
+    close(syslog_fd);
+    return 0;
+}
+
+#define loss_test(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+
+/* Starts a script with a /dev of its own, where /dev/log is the test's; the script has no single quotes. */
+static struct job *start(const char *script)
+{
+    char whole[1024];
+
+    snprintf(whole, sizeof whole,
+             "exec unshare -m sh -c 'mkdir dev && mount -t tmpfs dev dev && : >dev/null && "
+             "mount --bind /dev/null dev/null && ln -s $PWD/syslog dev/log && mount --move dev /dev && "
+             "eval \"$1\"' - '%s'",
+             script);
+    return host_start(c, whole);
+}
+
+static void lose(void)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+}
+
+/* Awaits the alert in syslog, and checks the form: priority, sender, job, words. */
+static void expect_alert(const char *program)
+{
+    char line[2048], head[64];
+    ssize_t length;
+
+    assert_true(await_readable(syslog_fd));
+    length = recv(syslog_fd, line, sizeof line - 1, 0);
+    assert_true(length > 0);
+    line[length] = '\0';
+    assert_memory_equal(line, "<25>", 4); /* LOG_DAEMON, LOG_ALERT */
+    assert_int_equal(line[7], ' ');       /* `Nov 28 04:05:06 ` */
+    assert_int_equal(line[19], ' ');
+    assert_memory_equal(line + 20, "dmutex-keeper[", 14);
+    snprintf(head, sizeof head, "]: %s (process ", program);
+    assert_non_null(strstr(line, head));
+    assert_non_null(strstr(line, WORDS));
+    assert_non_null(strstr(line, ON_SYSLOG));
+}
+
+/* Nothing comes to syslog: the keeper's end, which has been awaited, comes after all its messages. */
+static void assert_no_alert(void)
+{
+    int keeper = host_open_keeper(c);
+
+    if (keeper >= 0)
+        assert_true(await_readable(keeper));
+    if (keeper >= 0)
+        close(keeper);
+    assert_false(wait_readable(syslog_fd, 0));
+}
+
+/* A socket, which a service of systemd has as its standard error, gets the line; syslog does not. */
+static void test_a_job_is_told_when_its_standard_error_is_a_socket(void **state)
+{
+    struct job *job = start("flock x.lock sh -c \"echo has; read go\" 2>&1");
+
+    (void)state;
+    job_expect(job, "has");
+    lose();
+    assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
+    job_finish(job);
+    assert_no_alert();
+}
+
+/* A pipe gets the line, also after the end of the process that took the lock: once for several processes. */
+static void test_a_job_is_told_when_its_standard_error_is_a_pipe(void **state)
+{
+    struct job *job = start("(flock 9; sleep 1000 & echo has >&3; read go; kill $!) 9>x.lock "
+                            "3>&1 2>&1 >/dev/null | cat");
+
+    (void)state;
+    job_expect(job, "has");
+    lose();
+    assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
+    job_go(job);
+    assert_string_equal(job_rest(job), "");
+    assert_int_equal(job_end(job), 0);
+    assert_no_alert();
+}
+
+/* The reader of a pipe sees the end when the process that took the lock ends, although the lock goes on. */
+static void test_a_pipe_ends_while_the_lock_goes_on(void **state)
+{
+    struct job *job = start("exec 9>x.lock; said=$(flock 9 2>&1); echo \"has$said\"; read go");
+
+    (void)state;
+    job_expect(job, "has");
+    assert_true(is_held("x.lock"));
+    job_finish(job);
+}
+
+/* So does the reader of a socket, of which the keeper cannot but be a user until it sees that the process is none. */
+static void test_a_socket_ends_while_the_lock_goes_on(void **state)
+{
+    struct job *job = start("exec $LOCKER x.lock flock quiet pause 2>&1");
+
+    (void)state;
+    job_expect(job, "flock 0");
+    assert_string_equal(job_rest(job), "");
+    assert_true(is_held("x.lock"));
+    job_signal(job, SIGTERM);
+    assert_int_equal(job_end(job), 128 + SIGTERM);
+}
+
+/*
+ * A pipe of another user, as cron gives its jobs, which the keeper may not open, gets the line from the descriptor that
+ * the job has handed over.
+ */
+static void test_a_job_is_told_when_its_standard_error_is_a_pipe_of_another_user(void **state)
+{
+    struct job *job = start("chmod 711 ..; chmod 777 ../s; chown 61234 .; "
+                            "{ setpriv --reuid 61234 --regid 61234 --clear-groups "
+                            "flock x.lock sh -c \"echo has >&3; read go\"; } 3>&1 2>&1 >/dev/null | cat");
+
+    (void)state;
+    job_expect(job, "has");
+    lose();
+    assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
+    job_finish(job);
+    assert_no_alert();
+}
+
+/* A file gets no line, whatever the mode: it may be data, and a log's next line would be written over ours. */
+static void test_syslog_is_told_when_standard_error_is_a_file(void **state)
+{
+    struct job *job = start("exec 2>>data; echo before >&2; flock x.lock sh -c \"echo has; read go\"");
+
+    (void)state;
+    job_expect(job, "has");
+    lose();
+    expect_alert("flock");
+    job_finish(job);
+    assert_int_equal(host_run(c, "test \"$(cat data)\" = before"), 0);
+}
+
+/* A closed standard error, whose number a data file has got, gets no line. */
+static void test_syslog_is_told_when_standard_error_is_closed(void **state)
+{
+    struct job *job = start("flock x.lock sh -c \"echo has; read go\" 2>&-");
+
+    (void)state;
+    job_expect(job, "has");
+    lose();
+    expect_alert("flock");
+    job_finish(job);
+}
+
+/* A process of another user that has the lock, too, cannot have root's keeper write to the file that it has open. */
+static void test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_standard_error(void **state)
+{
+    struct job *job = start("echo before >data; exec flock x.lock setpriv --reuid 61234 --regid 61234 --clear-groups "
+                            "sh -c \"exec 2<data; echo has; read go\"");
+
+    (void)state;
+    assert_int_equal(host_run(c, "chmod 755 . .."), 0);
+    job_expect(job, "has");
+    lose();
+    expect_alert("flock");
+    job_finish(job);
+    assert_int_equal(host_run(c, "test \"$(cat data)\" = before"), 0);
+}
+
+/* A pipe that is open for reading gets no line. */
+static void test_syslog_is_told_when_standard_error_is_for_reading(void **state)
+{
+    struct job *job = start("mkfifo p; exec 8<>p; exec flock x.lock sh -c \"echo has; read go\" 2<p");
+
+    (void)state;
+    job_expect(job, "has");
+    lose();
+    expect_alert("flock");
+    assert_int_equal(host_run(c, "echo after >p & head -n 1 p >first; wait; test $(cat first) = after"), 0);
+    job_finish(job);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        loss_test(test_a_job_is_told_when_its_standard_error_is_a_socket),
+        loss_test(test_a_job_is_told_when_its_standard_error_is_a_pipe),
+        loss_test(test_a_pipe_ends_while_the_lock_goes_on),
+        loss_test(test_a_socket_ends_while_the_lock_goes_on),
+        loss_test(test_syslog_is_told_when_standard_error_is_a_file),
+        loss_test(test_syslog_is_told_when_standard_error_is_closed),
+        loss_test(test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_standard_error),
+        loss_test(test_a_job_is_told_when_its_standard_error_is_a_pipe_of_another_user),
+        loss_test(test_syslog_is_told_when_standard_error_is_for_reading),
+    };
+
+    test_begin(argc, argv);
+    stranger_require();
+    return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
+}
