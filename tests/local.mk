@@ -186,6 +186,7 @@ tls_inner_tests =
 if HAVE_TLS
 tls_tests += \
     tests/server/test_sentinel_tls \
+    tests/server/test_talkers \
     tests/server/test_tls \
     tests/server/test_tls_network
 tls_inner_tests += tests/server/test_tls_stream

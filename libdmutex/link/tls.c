@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two locks guard OpenSSL.  The process's lock (rank TLS) is held by a thread that shakes hands, except while it polls:
- * so no lock inside OpenSSL is held at fork().  The caller's lock guards a connection afterwards; fork() takes that
- * lock, too.
+ * A peer's bytes are worked on in turns.  A turn takes TURN_BYTES from the socket at most, then OpenSSL returns to us,
+ * and the caller looks at its deadline.  So no peer can keep a thread here by talking.
+ *
+ * No thread is inside OpenSSL at fork(), because the child could never take a lock that another thread held there.  A
+ * thread that shakes hands goes through the door for each turn; fork() closes the door and waits for those inside, so
+ * for one turn at most.  Handshakes do not wait for each other.  The caller's lock guards a connection afterwards;
+ * fork() takes that lock, too.
  */
 #include "link/tls.h"
 
@@ -12,6 +16,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +30,21 @@
 #include "link/tls_errors.h"
 #include "link/tls_words.h"
 
+/*
+ * Bytes of the socket for one turn.  The smallest messages that cost work, other keys by TLS 1.3, have 27 bytes each
+ * and take some 40 us: a turn is over in 15 ms.
+ */
+#define TURN_BYTES ((size_t)8 * 1024)
+
+/* A handshake, of which a server's chain of certificates is the longest part; OpenSSL takes 100 KiB of these. */
+#define HANDSHAKE_BYTES_MOST ((size_t)256 * 1024)
+
+/* Of records without a byte of the application: a server sends some tickets, and other keys once a day or so. */
+#define IDLE_BYTES_MOST ((size_t)64 * 1024)
+
+/* To compute with a key that the server makes up, of any bits, would take a second. */
+#define DH_BITS_MOST 4096
+
 struct dm_tls {
     SSL *ssl;
     int fd;
@@ -32,6 +52,8 @@ struct dm_tls {
     bool is_other;     /* and that byte was not of TLS */
     bool is_over;      /* the socket has ended, or failed with `error` */
     int error;         /* errno value of the socket, 0: the server has closed */
+    size_t left;       /* bytes that this turn may still take from the socket */
+    size_t idle;       /* bytes that have come since the last byte of the application */
     bool lacks_cert;   /* see struct dm_tls_facts */
     bool has_failed;   /* no call of OpenSSL any more */
     bool holds;        /* see dm_tls_holds() */
@@ -58,7 +80,53 @@ static struct {
     int openers;    /* threads in dm_tls_open(), which use the context */
 } shared;
 
+/* Guards `shared`; taken inside the door. */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_TLS);
+
+/* ---- the door ---------------------------------------------------------------------------- */
+
+static struct {
+    struct dm_mutex lock; /* a thread goes in; or fork() keeps the door closed */
+    sem_t left;           /* posted while the door is closed, when the last thread has left */
+    int inside;           /* atomic */
+    bool is_closed;       /* atomic */
+} door = { .lock = DM_MUTEX_INITIALIZER(DM_RANK_TLS) };
+
+static void enter(void)
+{
+    dm_mutex_lock(&door.lock);
+    __atomic_add_fetch(&door.inside, 1, __ATOMIC_SEQ_CST);
+    dm_mutex_unlock(&door.lock);
+}
+
+static void leave(void)
+{
+    if (__atomic_sub_fetch(&door.inside, 1, __ATOMIC_SEQ_CST) == 0 &&
+        __atomic_load_n(&door.is_closed, __ATOMIC_SEQ_CST))
+        sem_post(&door.left);
+}
+
+/*
+ * A post may be left over from a door that was found empty: the count alone tells.  fork() is no cancellation point,
+ * but sem_wait() is.
+ */
+static void close_door(void)
+{
+    int cancel_state;
+
+    dm_mutex_lock(&door.lock);
+    __atomic_store_n(&door.is_closed, true, __ATOMIC_SEQ_CST);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    while (__atomic_load_n(&door.inside, __ATOMIC_SEQ_CST) > 0)
+        sem_wait(&door.left);
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+static void open_door(void)
+{
+    __atomic_store_n(&door.is_closed, false, __ATOMIC_SEQ_CST);
+    dm_mutex_unlock(&door.lock);
+}
 
 /* ---- bytes between OpenSSL and the socket ------------------------------------------------ */
 
@@ -87,10 +155,27 @@ static void note_first_byte(struct dm_tls *tls, char byte)
     tls->has_heard = true;
 }
 
+/* At the end of a turn there is nothing to read, as if the socket were empty; poll() returns at once if it is not. */
+static ssize_t receive(struct dm_tls *tls, char *room, size_t length)
+{
+    ssize_t got;
+
+    if (tls->left == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    got = recv(tls->fd, room, length < tls->left ? length : tls->left, MSG_DONTWAIT);
+    if (got > 0) {
+        tls->left -= (size_t)got;
+        tls->idle += (size_t)got;
+    }
+    return got;
+}
+
 static int read_socket(BIO *bio, char *room, int length)
 {
     struct dm_tls *tls = BIO_get_data(bio);
-    ssize_t got = recv(tls->fd, room, (size_t)length, MSG_DONTWAIT);
+    ssize_t got = receive(tls, room, (size_t)length);
 
     BIO_clear_retry_flags(bio);
     if (got > 0) {
@@ -234,6 +319,24 @@ static int check_certificate(int is_good, X509_STORE_CTX *store)
     return is_good;
 }
 
+static int (*usual_check)(const SSL *, const SSL_CTX *, int, int, int, void *, void *);
+
+/* Called about each key and algorithm. */
+static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int bits, int number, void *key, void *user)
+{
+    struct dm_tls *tls = ssl ? SSL_get_app_data(ssl) : NULL;
+    int key_bits = what == SSL_SECOP_TMP_DH && key ? EVP_PKEY_get_bits(key) : 0;
+
+    if (key_bits <= DH_BITS_MOST)
+        return usual_check(ssl, context, what, bits, number, key, user);
+    if (tls)
+        snprintf(
+            tls->reason, DM_REASON_ROOM,
+            "the server wants a Diffie-Hellman key of %d bits, and %d are the most: let it offer ciphers with ECDHE",
+            key_bits, DH_BITS_MOST);
+    return 0;
+}
+
 /* ---- the handshake ----------------------------------------------------------------------- */
 
 /* A renegotiation could change the server within a connection.  Each reply has its end, so an end is no cut. */
@@ -252,6 +355,8 @@ static SSL_CTX *make_context(struct dm_tls *tls, char *ret_reason)
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(context, refuse_passphrase);
     SSL_CTX_set_cert_cb(context, note_request, tls);
+    __atomic_store_n(&usual_check, SSL_CTX_get_security_callback(context), __ATOMIC_RELAXED);
+    SSL_CTX_set_security_callback(context, check_strength);
     SSL_CTX_set_verify(context, options->is_verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
                        options->is_verified ? check_certificate : NULL);
     if (load_trust(context, options, ret_reason) && load_identity(context, options, ret_reason))
@@ -321,13 +426,14 @@ static bool is_only_blocked(const struct dm_tls *tls, unsigned long error)
     return tls->blocked && !tls->is_over && !error;
 }
 
-/* One step: 0 the handshake is over, -1 it has failed, else the events to wait for. */
+/* One turn: 0 the handshake is over, -1 it has failed, else the events to wait for. */
 static short shake(struct dm_tls *tls)
 {
     struct dm_tls_facts facts;
 
     ERR_clear_error();
     tls->blocked = 0;
+    tls->left = TURN_BYTES;
     if (SSL_do_handshake(tls->ssl) == 1)
         return 0;
     if (is_only_blocked(tls, ERR_peek_error()))
@@ -338,31 +444,37 @@ static short shake(struct dm_tls *tls)
     return -1;
 }
 
-/* Waits without the lock.  False when the deadline has passed. */
-static bool await(const struct dm_tls *tls, short events, int64_t deadline_ns)
+/* Between two turns, outside.  False, with the reason, if there is to be no other turn. */
+static bool await(struct dm_tls *tls, short events, int64_t deadline_ns)
 {
     struct pollfd poller = { .fd = tls->fd, .events = events };
     int64_t left_ns = deadline_ns - dm_clock_boot_ns();
+    struct dm_tls_facts facts;
 
-    if (left_ns <= 0)
+    if (tls->idle > HANDSHAKE_BYTES_MOST) {
+        snprintf(tls->reason, DM_REASON_ROOM,
+                 "the server's TLS handshake has no end: more than %zu KiB; is this a Redis server?",
+                 HANDSHAKE_BYTES_MOST / 1024);
         return false;
-    dm_mutex_unlock(&lock);
+    }
+    if (left_ns <= 0) {
+        facts = facts_of(tls, 0);
+        dm_tls_explain_delay(&facts, tls->reason);
+        return false;
+    }
+    leave();
     dm_poll(&poller, 1, left_ns);
-    dm_mutex_lock(&lock);
+    enter();
     return true;
 }
 
 static bool shake_hands(struct dm_tls *tls, int64_t deadline_ns)
 {
-    struct dm_tls_facts facts;
     short events;
 
     while ((events = shake(tls)) > 0) {
-        if (await(tls, events, deadline_ns))
-            continue;
-        facts = facts_of(tls, 0);
-        dm_tls_explain_delay(&facts, tls->reason);
-        return false;
+        if (!await(tls, events, deadline_ns))
+            return false;
     }
     return events == 0;
 }
@@ -376,10 +488,20 @@ static void forget_trust(struct dm_tls *tls)
         SSL_CTX_set_cert_store(SSL_get_SSL_CTX(tls->ssl), empty);
 }
 
-static bool open_locked(struct dm_tls *tls, int64_t deadline_ns, char *ret_reason)
+static bool begin_opening(void)
 {
-    dm_assert_held(DM_RANK_TLS);
-    if (!make_shared()) {
+    bool is_made;
+
+    dm_mutex_lock(&lock);
+    shared.openers++;
+    is_made = make_shared();
+    dm_mutex_unlock(&lock);
+    return is_made;
+}
+
+static bool open_inside(struct dm_tls *tls, int64_t deadline_ns, char *ret_reason)
+{
+    if (!begin_opening()) {
         snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
         return false;
     }
@@ -390,26 +512,21 @@ static bool open_locked(struct dm_tls *tls, int64_t deadline_ns, char *ret_reaso
         return false;
     }
     forget_trust(tls);
+    tls->idle = 0;
     return true;
 }
 
-/* Frees a connection that has not come about, and, behind the last opener, a context that is perhaps of no use. */
-static void end_opening(struct dm_tls *tls, bool is_open)
+/* After the last opener, frees a context that is perhaps of no use. */
+static void end_opening(bool is_open)
 {
-    if (is_open) {
-        shared.is_proven = true;
-    } else {
-        SSL_free(tls->ssl);
-        tls->ssl = NULL;
-    }
+    dm_mutex_lock(&lock);
+    shared.is_proven = shared.is_proven || is_open;
     shared.openers--;
-    if (shared.is_proven)
-        return;
-    OPENSSL_thread_stop_ex(shared.context);
-    if (shared.openers > 0)
-        return;
-    OSSL_LIB_CTX_free(shared.context);
-    shared.context = NULL;
+    if (!shared.is_proven && shared.openers == 0) {
+        OSSL_LIB_CTX_free(shared.context);
+        shared.context = NULL;
+    }
+    dm_mutex_unlock(&lock);
 }
 
 struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t deadline_ns,
@@ -425,16 +542,17 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
     tls->fd = fd;
     tls->options = options;
     snprintf(tls->cert, sizeof tls->cert, "%s", options->cert ? options->cert : "");
-    dm_mutex_lock(&lock);
-    shared.openers++;
-    is_open = open_locked(tls, deadline_ns, ret_reason);
-    end_opening(tls, is_open);
-    ERR_clear_error(); /* the library's own thread: no error of the application is in the queue */
-    dm_mutex_unlock(&lock);
-    if (is_open)
-        return tls;
-    dm_tls_free(tls);
-    return NULL;
+    enter();
+    is_open = open_inside(tls, deadline_ns, ret_reason);
+    if (!is_open) {
+        dm_tls_free(tls);
+        tls = NULL;
+    }
+    ERR_clear_error();     /* the library's own thread: no error of the application is in the queue */
+    OPENSSL_thread_stop(); /* here, because OpenSSL would take a lock at the end of the thread, outside */
+    end_opening(is_open);
+    leave();
+    return tls;
 }
 
 void dm_tls_free(struct dm_tls *tls)
@@ -491,6 +609,7 @@ static bool write_all(struct dm_tls *tls, const char *bytes, size_t length, size
     size_t more;
     char unused;
 
+    tls->left = TURN_BYTES;
     while (*ret_sent < length) {
         if (!SSL_write_ex(tls->ssl, bytes + *ret_sent, length - *ret_sent, &more)) {
             if (tls->is_over)
@@ -521,6 +640,17 @@ ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
     return tls->has_failed ? fail(tls) : (ssize_t)sent;
 }
 
+/* A server that talks, and says nothing: the connection is of no use. */
+static bool is_idle_talk(struct dm_tls *tls)
+{
+    if (tls->has_failed || tls->idle <= IDLE_BYTES_MOST)
+        return tls->has_failed;
+    tls->has_failed = true;
+    snprintf(tls->reason, DM_REASON_ROOM,
+             "the server sends messages of TLS without end, and no reply: is this a Redis server?");
+    return true;
+}
+
 /*
  * One read of the socket may bring many records: all are received, as far as there is room.  A failure behind received
  * bytes is told by the next call, for which the caller must not wait.
@@ -538,18 +668,21 @@ ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
         return 0;
     others = dm_tls_errors_take();
     tls->blocked = 0;
+    tls->left = TURN_BYTES;
     do {
         is_stuck = !SSL_read_ex(tls->ssl, room + got, length - got, &more);
         got += is_stuck ? 0 : more;
     } while (!is_stuck && got < length && SSL_has_pending(tls->ssl));
     error = dm_tls_errors_put_back(others);
-    if (got > 0)
+    if (got > 0) {
         tls->lacks_cert = false; /* the server has accepted this client */
+        tls->idle = 0;
+    }
     tls->writes_first = is_stuck && is_waiting(tls, error) && tls->blocked == POLLOUT;
     tls->holds = got > 0 && (tls->has_failed || (!is_stuck && SSL_has_pending(tls->ssl)));
     if (got > 0)
         return (ssize_t)got;
-    return tls->has_failed ? fail(tls) : 0;
+    return is_idle_talk(tls) ? fail(tls) : 0;
 }
 
 const char *dm_tls_reason(const struct dm_tls *tls)
@@ -574,17 +707,21 @@ short dm_tls_events(const struct dm_tls *tls, bool has_more)
 
 void dm_tls_fork_prepare(void)
 {
-    dm_mutex_lock(&lock);
+    close_door();
 }
 
 void dm_tls_fork_parent(void)
 {
-    dm_mutex_unlock(&lock);
+    open_door();
 }
 
 /* After a bare fork, another thread may have been inside: the parent's context is left as it is, and another made. */
 void dm_tls_fork_child(void)
 {
+    dm_mutex_reset(&door.lock);
     dm_mutex_reset(&lock);
+    door.inside = 0;
+    door.is_closed = false;
+    sem_init(&door.left, 0, 0);
     memset(&shared, 0, sizeof shared);
 }

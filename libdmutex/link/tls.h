@@ -63,7 +63,7 @@ bool dm_tls_holds(const struct dm_tls *tls);
 /* The events to poll the socket for; has_more: the caller has bytes to send. */
 short dm_tls_events(const struct dm_tls *tls, bool has_more);
 
-/* Around fork(): no thread of the library is inside OpenSSL.  Rank TLS.  The child begins anew. */
+/* Around fork(): no thread shakes hands, but for its polls.  Waits for a turn at most.  The child begins anew. */
 void dm_tls_fork_prepare(void);
 void dm_tls_fork_parent(void);
 void dm_tls_fork_child(void);

@@ -13,6 +13,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -307,6 +308,74 @@ static void test_bytes_go_on_when_the_peer_wants_other_keys(void **state)
     free(bytes);
 }
 
+/* The peer sends other keys, again and again, at once. */
+static void send_keys(struct ends *ends, int count)
+{
+    BIO *memory = BIO_new(BIO_s_mem()), *socket = SSL_get_rbio(ends->peer);
+    char *raw;
+    long length;
+
+    BIO_up_ref(socket);
+    SSL_set0_wbio(ends->peer, memory); /* takes the peer's records instead of the socket */
+    for (int i = 0; i < count; i++) {
+        assert_true(SSL_key_update(ends->peer, SSL_KEY_UPDATE_NOT_REQUESTED));
+        assert_int_equal(SSL_do_handshake(ends->peer), 1);
+    }
+    length = BIO_get_mem_data(memory, &raw);
+    assert_int_equal(send(ends->peer_fd, raw, (size_t)length, 0), length);
+    SSL_set0_wbio(ends->peer, socket);
+}
+
+static int unread(const struct ends *ends)
+{
+    int bytes;
+
+    assert_return_code(ioctl(ends->stream.fd, FIONREAD, &bytes), errno);
+    return bytes;
+}
+
+/* One turn works on so many bytes and no more; the caller is not to sleep before the others. */
+static void test_a_turn_has_an_end_when_the_peer_has_much_to_say(void **state)
+{
+    char room[100];
+    struct ends ends;
+    size_t written;
+    int before;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    receive_exactly(&ends, "", 0, 100);
+    send_keys(&ends, 2000);
+    while ((before = unread(&ends)) > 0) {
+        assert_true(dm_stream_events(&ends.stream, false) & POLLIN);
+        assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), 0);
+        assert_true(before - unread(&ends) <= 16384);
+    }
+    assert_true(SSL_write_ex(ends.peer, "after", 5, &written));
+    receive_exactly(&ends, "after", 5, sizeof room);
+    end(&ends);
+}
+
+/* 64 KiB of messages of TLS without a byte for the application: the stream is of no use. */
+static void test_the_stream_breaks_when_the_peer_says_nothing_but_keys(void **state)
+{
+    char room[100];
+    struct ends ends;
+    ssize_t got = 0;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    receive_exactly(&ends, "", 0, 100);
+    send_keys(&ends, 3000);
+    while (got == 0 && unread(&ends) > 0)
+        got = dm_stream_receive(&ends.stream, room, sizeof room);
+    assert_int_equal(got, -1);
+    assert_int_equal(errno, EPROTO);
+    assert_non_null(strstr(dm_stream_reason(&ends.stream), "the server sends messages of TLS without end"));
+    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* for good */
+    end(&ends);
+}
+
 /* By TLS 1.2 a server may ask for another handshake: refused. */
 static void test_another_handshake_is_refused_when_the_peer_asks(void **state)
 {
@@ -342,6 +411,68 @@ static void test_the_end_is_no_error_when_the_peer_says_goodbye(void **state)
     assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), -1);
     assert_int_equal(errno, 0);
     end(&ends);
+}
+
+/* ---- keys that take long ----------------------------------------------------------------- */
+
+/* The peer computes with a key of this group, and with no other, which TLS 1.2 lets it choose. */
+static void use_group(struct ends *ends, const char *group)
+{
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "DH", NULL);
+    EVP_PKEY *parameters = NULL;
+
+    assert_int_equal(EVP_PKEY_paramgen_init(context), 1);
+    assert_int_equal(EVP_PKEY_CTX_ctrl_str(context, "dh_param", group), 1);
+    assert_int_equal(EVP_PKEY_paramgen(context, &parameters), 1);
+    assert_true(SSL_set0_tmp_dh_pkey(ends->peer, parameters));
+    assert_true(SSL_set_cipher_list(ends->peer, "DHE"));
+    EVP_PKEY_CTX_free(context);
+}
+
+/* The groups are for RSA alone: a certificate of the peer's own, which nobody checks. */
+static void use_rsa(struct ends *ends)
+{
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+    X509 *certificate = X509_new();
+
+    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    X509_set_pubkey(certificate, key);
+    assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
+    assert_true(SSL_use_certificate(ends->peer, certificate));
+    assert_true(SSL_use_PrivateKey(ends->peer, key));
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+}
+
+/* False with the reason. */
+static bool shakes_hands(const char *group, char reason[DM_REASON_ROOM])
+{
+    struct dm_tls_options options = { .is_on = true };
+    struct ends ends;
+    bool is_open;
+
+    begin_sockets(&ends, TLS1_2_VERSION);
+    use_rsa(&ends);
+    use_group(&ends, group);
+    pthread_create(&ends.thread, NULL, accept_peer, &ends);
+    is_open = dm_stream_secure(&ends.stream, &options, dm_clock_boot_ns() + WAIT_LIMIT_MS * DM_NS_PER_MS, reason);
+    shutdown(ends.peer_fd, SHUT_RDWR);
+    pthread_join(ends.thread, NULL);
+    end(&ends);
+    return is_open;
+}
+
+/* A key of any size that a server makes up could take seconds, in which no fork() comes back. */
+static void test_a_key_is_refused_when_computing_with_it_takes_long(void **state)
+{
+    char reason[DM_REASON_ROOM] = "";
+
+    (void)state;
+    if (!shakes_hands("ffdhe4096", reason))
+        fail_msg("%s", reason);
+    assert_false(shakes_hands("ffdhe6144", reason));
+    assert_non_null(strstr(reason, "Diffie-Hellman key of 6144 bits"));
 }
 
 /* ---- openings in vain -------------------------------------------------------------------- */
@@ -425,6 +556,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_all_bytes_go_when_the_socket_has_little_room),
         cmocka_unit_test(test_a_send_fails_when_the_peer_is_gone),
         cmocka_unit_test(test_bytes_go_on_when_the_peer_wants_other_keys),
+        cmocka_unit_test(test_a_turn_has_an_end_when_the_peer_has_much_to_say),
+        cmocka_unit_test(test_the_stream_breaks_when_the_peer_says_nothing_but_keys),
+        cmocka_unit_test(test_a_key_is_refused_when_computing_with_it_takes_long),
         cmocka_unit_test(test_another_handshake_is_refused_when_the_peer_asks),
         cmocka_unit_test(test_the_end_is_no_error_when_the_peer_says_goodbye),
     };
