@@ -39,7 +39,7 @@ static void test_a_number_is_the_same_when_scripts_and_library_know_it(void **st
         long long value;
     } numbers[] = {
         { "epoch_us", DM_TOKEN_EPOCH_US },     { "epoch_s * 1000000", DM_TOKEN_EPOCH_US },
-        { "token_limit", DM_TOKEN_LIMIT - 1 }, /* the next token is to be readable, too */
+        { "token_limit", DM_TOKEN_LIMIT - 1 }, /* readable for the client */
         { "signal_limit", DM_SIGNAL_MOST },    { "longest_lease_ms", DM_LEASE_MAX_MS },
         { "mutex_keys", DM_KEY_COUNT },        { "condition_keys", DM_COND_KEY_COUNT },
     };
@@ -54,17 +54,17 @@ static void test_a_number_is_the_same_when_scripts_and_library_know_it(void **st
     free(text);
 }
 
-/* The token before the limit is given, and the client takes it; the script refuses to have seen it. */
+/* The last token that a script reads is given, and the client takes it; no other token can follow. */
 static void test_a_token_is_given_when_it_is_the_last_below_the_limit(void **state)
 {
     struct who a = who("a");
 
     (void)state;
-    a.seen = scripts_text("%lld", (long long)DM_TOKEN_LIMIT - 2);
-    assert_string_equal(line_of(acquire(&a, TRY), 1), scripts_text("%lld", (long long)DM_TOKEN_LIMIT - 1));
+    a.seen = scripts_text("%lld", (long long)DM_TOKEN_LIMIT - 3);
+    assert_string_equal(line_of(acquire(&a, TRY), 1), scripts_text("%lld", (long long)DM_TOKEN_LIMIT - 2));
     release(&a, UNLOCKED);
     a.attempt++;
-    a.seen = scripts_text("%lld", (long long)DM_TOKEN_LIMIT - 1);
+    a.seen = scripts_text("%lld", (long long)DM_TOKEN_LIMIT - 2);
     assert_answer(acquire(&a, TRY), "error");
 }
 

@@ -7,6 +7,7 @@
 #include "scripts.h"
 
 #define TWO_TO_THE_52 "4503599627370496"
+#define LAST_TOKEN "4503599627370494"
 
 static long long wall_us(void)
 {
@@ -171,6 +172,30 @@ static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **sta
 }
 
 /* A renewal puts no token into `state` that would be the last of the name: the hold is lost, and nothing is written. */
+/* The highest that can be given: it is renewed and given back, and nothing is written that no script can read. */
+static void test_nobody_is_granted_the_lock_when_no_token_can_follow(void **state)
+{
+    struct who a = who("a"), b = who("b");
+
+    (void)state;
+    assert_answer(acquire(&a, TRY), "owned");
+    release(&a, UNLOCKED);
+    set_token("4503599627370493");
+    a.attempt = 2;
+    assert_string_equal(line_of(acquire(&a, TRY), 1), LAST_TOKEN);
+    assert_answer(acquire(&b, QUEUE), "queued");
+    assert_string_equal(line_of(renew(&a, 1, LAST_TOKEN), 1), "2");
+    assert_answer(release(&a, UNLOCKED), "released");
+    assert_non_null(strstr(poll_of(&b), "used up"));
+    b.attempt = 2;
+    assert_non_null(strstr(acquire(&b, TRY), "used up"));
+    assert_non_null(strstr(acquire(&b, QUEUE), "used up"));
+    b.attempt = 3;
+    b.seen = LAST_TOKEN;
+    assert_non_null(strstr(acquire(&b, TRY), "none of ours"));
+    assert_string_equal(line_of(info("x"), 3), LAST_TOKEN);
+}
+
 static void test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52(void **state)
 {
     static const char *const tokens[] = { TWO_TO_THE_52, "9223372036854775807", "x", "-1" };
@@ -247,6 +272,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock),
         SCRIPT_TEST(test_a_token_is_refused_when_it_is_beyond_two_to_the_52),
         SCRIPT_TEST(test_a_token_is_refused_when_the_caller_has_seen_too_much),
+        SCRIPT_TEST(test_nobody_is_granted_the_lock_when_no_token_can_follow),
         SCRIPT_TEST(test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52),
         SCRIPT_TEST(test_a_part_of_a_quorum_takes_a_higher_token_over),
         SCRIPT_TEST(test_a_part_of_a_quorum_takes_no_hold_over),

@@ -37,9 +37,12 @@ local function split(label)
   return mark, rest:sub(mark and 3 or 1)
 end
 
+-- True if another token can follow, which must be below 2^52, too.
+local function is_followed(token) return token and is_token(token + 1) end
+
 -- A token beyond 2^52 is not ours: refused before anything is written.
 local function check_seen(seen)
-  if not is_token(tonumber(seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end
+  if not is_followed(tonumber(seen)) then error({ err = 'DMSTATE the token seen is none of ours' }) end
 end
 
 -- The caller, from its hold and the numbers of its request.
@@ -53,7 +56,7 @@ end
 -- A waiter from its words.  nil: the words are not ours.
 local function waiter_of(id, words)
   local request, lease, robust, heard, seen, label = words:match(words_form)
-  if not (request and owner_of(id) and is_token(tonumber(seen))) then return nil end
+  if not (request and owner_of(id) and is_followed(tonumber(seen))) then return nil end
   local signal = label:match(signal_form) or ''
   return { id = id, request = request, lease = lease, robust = robust, heard = heard, seen = seen, signal = signal,
     label = label:sub(#signal + 1) }
@@ -79,6 +82,13 @@ local function read(k)
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
   return s
+end
+
+-- A free lock whose last token no other can follow is granted to nobody.
+local function check_last(s)
+  if not is_followed(s.last) then
+    error({ err = 'DMSTATE the tokens of this mutex are used up: somebody has written a huge one; delete its state' })
+  end
 end
 
 -- The lone waiter, until its words are as old as a queue can become.

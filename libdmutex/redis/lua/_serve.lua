@@ -65,6 +65,7 @@ end
 -- Returns the new owner or nil, the owner's token, dead, and whether there are more heads than were looked at, or
 -- 'grace': a waiter must wait for the end of the grace.
 local function serve(k, s, at, me)
+  if not is_followed(s.last) then return nil end
   if me then revive(k, s, me) end
   sweep(k, s, at)
   local behind = s.cursor and '(' .. s.cursor or '-inf'

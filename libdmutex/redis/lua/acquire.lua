@@ -99,6 +99,7 @@ if s.health == 2 then
   tell_unrecoverable(k, inbox)
   return { 'notrecoverable' }
 end
+if not is_held then check_last(s) end
 
 local winner, won, dead, more
 if manner == 'try' then

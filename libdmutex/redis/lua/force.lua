@@ -18,7 +18,7 @@ if not (is_held or s.hold) then return { 'free' } end
 if s.id then tell(inbox, s.id, 'lost ' .. attempt_of(s.id)) end
 if s.hold then owe_signal(k, s.label) end
 end_hold(k, s, 1)
-s.last = s.last + 1
+if is_followed(s.last) then s.last = s.last + 1 end
 call('HSET', k.state, 'token', text(s.last))
 expire_state(k)
 local _, _, _, more = serve(k, s, at)

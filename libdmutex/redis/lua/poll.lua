@@ -37,6 +37,7 @@ local function look(k, c, me)
     tell_unrecoverable(k, inbox)
     return { 'notrecoverable' }
   end
+  if not is_held then check_last(s) end
   if c and call('ZSCORE', c.queue, me.id) then
     hear(c, me)
     pay_debts(k, c, s, at)
