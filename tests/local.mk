@@ -133,6 +133,7 @@ server_tests = \
     tests/server/test_orphans \
     tests/server/test_quorum \
     tests/server/test_quorum_losses \
+    tests/server/test_quorum_member \
     tests/server/test_remains \
     tests/server/test_replicas \
     tests/server/test_rests \

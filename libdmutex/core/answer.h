@@ -33,7 +33,7 @@ struct dm_answer {
     bool is_wanted;       /* a free lock whose waiters a poll must serve */
     bool has_waiter;      /* OWNED by a renewal: another attempt waits; a hint if the hold is not marked */
     bool is_partial;      /* OWNED: a server of several has not got the hold, and could: renew soon */
-    bool is_token_soft;   /* OWNED: a later hold may get the same token yet; a confirmed renewal makes the token firm */
+    bool is_token_soft;   /* OWNED: the token is not decided, or a later hold may get it yet; a renewal makes it firm */
     uint64_t token;       /* OWNED: the store's token */
     uint64_t position;    /* QUEUED: 1 is the head */
     uint64_t arrival;     /* QUEUED: the place in the queue, to bring back; 0 not told */

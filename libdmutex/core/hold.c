@@ -420,7 +420,10 @@ static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct 
     case DM_SAYS_OWNED:
         extend(hold, request, answer, now_ns);
         hold->is_wanted = hold->is_wanted || answer->has_waiter;
-        hold->is_token_soft = hold->is_token_soft && answer->is_token_soft;
+        if (hold->is_token_soft && !answer->is_token_soft) {
+            hold->token = answer->token;
+            hold->is_token_soft = false;
+        }
         return 0;
     case DM_SAYS_UNKNOWN:
         return lose(hold, now_ns);

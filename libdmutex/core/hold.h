@@ -111,7 +111,7 @@ struct dm_hold {
 
     /* From HELD on. */
     bool is_owner_dead; /* EOWNERDEAD is to be told, or was and is not mended yet */
-    bool is_token_soft; /* the token is not to be told before a renewal is confirmed */
+    bool is_token_soft; /* the token is not to be told: a renewal decides it */
     unsigned depth;
     uint64_t token;  /* the store's */
     uint64_t server; /* the server that confirmed the hold last, as the caller counts servers */

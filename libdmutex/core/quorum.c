@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "core/hold.h"
 
 void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint64_t round)
 {
@@ -16,6 +17,24 @@ void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint
 int dm_quorum_majority(const struct dm_quorum *quorum)
 {
     return quorum->count / 2 + 1;
+}
+
+/* The highest value that `rank` of the values reach.  False if there are fewer values. */
+static bool find_ranked(const int64_t *values, int count, int rank, int64_t *ret_value)
+{
+    bool is_found = false;
+
+    for (int i = 0; i < count; i++) {
+        int reached = 0;
+
+        for (int j = 0; j < count; j++)
+            reached += values[j] >= values[i];
+        if (reached >= rank && (!is_found || values[i] > *ret_value)) {
+            *ret_value = values[i];
+            is_found = true;
+        }
+    }
+    return is_found;
 }
 
 /* ---- certainty --------------------------------------------------------------------------- */
@@ -39,17 +58,11 @@ static int count_certain(const struct dm_quorum *quorum, int64_t now_ns)
 /* The K-th latest is the latest moment that K servers have reached. */
 int64_t dm_quorum_from_ns(const struct dm_quorum *quorum)
 {
-    int64_t from_ns = 0;
+    int64_t moments[DM_QUORUM_MOST] = { 0 }, from_ns = 0;
 
-    for (int i = 0; i < quorum->count; i++) {
-        int64_t mine_ns = quorum->legs[i].from_ns;
-        int reached = 0;
-
-        for (int j = 0; j < quorum->count; j++)
-            reached += quorum->legs[j].from_ns >= mine_ns;
-        if (mine_ns > from_ns && reached >= dm_quorum_majority(quorum))
-            from_ns = mine_ns;
-    }
+    for (int i = 0; i < quorum->count; i++)
+        moments[i] = quorum->legs[i].from_ns;
+    find_ranked(moments, quorum->count, dm_quorum_majority(quorum), &from_ns);
     return from_ns;
 }
 
@@ -58,14 +71,75 @@ bool dm_quorum_is_certain(const struct dm_quorum *quorum, int64_t now_ns)
     return count_certain(quorum, now_ns) >= dm_quorum_majority(quorum);
 }
 
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+/* A clock that K servers have reached, so that neither a server nor all but K - 1 can set it forward. */
+static bool find_clock(const struct dm_quorum *quorum, int64_t *ret_ahead_us)
+{
+    int64_t clocks[DM_QUORUM_MOST] = { 0 };
+    int count = 0;
+
+    for (int i = 0; i < quorum->count; i++) {
+        if (quorum->legs[i].has_clock)
+            clocks[count++] = quorum->legs[i].ahead_us;
+    }
+    return find_ranked(clocks, count, dm_quorum_majority(quorum), ret_ahead_us);
+}
+
+/* Servers give tokens by their clocks.  The grant of a server whose token is not believed counts all the same. */
+static bool is_token_believed(const struct dm_quorum *quorum, uint64_t token, int64_t now_ns)
+{
+    int64_t ahead_us;
+
+    return find_clock(quorum, &ahead_us) &&
+           (int64_t)token <= now_ns / DM_NS_PER_US + ahead_us - DM_TOKEN_EPOCH_US + DM_QUORUM_AHEAD_US;
+}
+
+/*
+ * A token that was told before was on K servers, and those give higher ones since.  Of m servers that own now at most
+ * count - K are not among the K, so m - count + K have given this hold a higher token; that is m - K + 1, because count
+ * is 2 K - 1.  If the token of that rank is not believed, there is none: the ones below it may have been told.
+ */
+void dm_quorum_settle_token(struct dm_quorum *quorum, int64_t now_ns)
+{
+    int64_t tokens[DM_QUORUM_MOST] = { 0 }, token;
+    int majority = dm_quorum_majority(quorum), certain = 0;
+
+    for (int i = 0; i < quorum->count; i++) {
+        if (is_leg_certain(quorum, i, now_ns))
+            tokens[certain++] = (int64_t)quorum->legs[i].token;
+    }
+    if (!quorum->token && certain >= majority && find_ranked(tokens, certain, certain - majority + 1, &token) &&
+        is_token_believed(quorum, (uint64_t)token, now_ns))
+        quorum->token = (uint64_t)token;
+}
+
+uint64_t dm_quorum_token(const struct dm_quorum *quorum)
+{
+    uint64_t lowest = UINT64_MAX;
+
+    if (quorum->token)
+        return quorum->token;
+    for (int i = 0; i < quorum->count; i++) {
+        const struct dm_leg *leg = &quorum->legs[i];
+
+        if (leg->from_ns && leg->token && leg->token < lowest)
+            lowest = leg->token;
+    }
+    return lowest == UINT64_MAX ? 1 : lowest;
+}
+
 /* A server that has forgotten the hold has forgotten the token, too. */
-static bool is_token_soft(const struct dm_quorum *quorum)
+static bool is_token_soft(const struct dm_quorum *quorum, int64_t now_ns)
 {
     int firm = 0;
 
-    for (int i = 0; i < quorum->count; i++)
-        firm += quorum->legs[i].from_ns && quorum->legs[i].token >= quorum->token;
-    return firm < dm_quorum_majority(quorum);
+    for (int i = 0; i < quorum->count; i++) {
+        const struct dm_leg *leg = &quorum->legs[i];
+
+        firm += leg->from_ns && leg->token >= quorum->token && is_token_believed(quorum, leg->token, now_ns);
+    }
+    return !quorum->token || firm < dm_quorum_majority(quorum);
 }
 
 /* ---- asking ------------------------------------------------------------------------------ */
@@ -84,7 +158,8 @@ static void forget_round(struct dm_quorum *quorum)
 void dm_quorum_begin(struct dm_quorum *quorum, enum dm_quorum_manner manner, bool may_queue, int first)
 {
     forget_round(quorum);
-    quorum->token = 0; /* a majority of an earlier round came too late, and others may have held since */
+    quorum->is_owned = false; /* a majority of an earlier round came too late, and others may have held since */
+    quorum->token = 0;
     for (int i = 0; i < quorum->count; i++)
         quorum->legs[i].had_hold = false;
     quorum->manner = manner;
@@ -102,6 +177,7 @@ enum dm_quorum_question dm_quorum_ask(const struct dm_quorum *quorum, int server
     case DM_QUORUM_TURN:
         return is_first ? DM_QUORUM_QUEUE : DM_QUORUM_NONE;
     case DM_QUORUM_CONFIRM:
+    case DM_QUORUM_PASS:
         if (is_first)
             return DM_QUORUM_QUEUE;
         break;
@@ -128,8 +204,8 @@ void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_questio
     leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
 }
 
-/* The server has the attempt as the owner, and a renewal has carried the token of the hold there. */
-static void note_owned(struct dm_quorum *quorum, struct dm_leg *leg, enum dm_quorum_question question, int64_t sent_ns,
+/* The server has the attempt as the owner; a renewal has carried a token there. */
+static void note_owned(struct dm_leg *leg, enum dm_quorum_question question, int64_t sent_ns,
                        const struct dm_answer *answer)
 {
     if (sent_ns <= leg->lost_ns)
@@ -139,9 +215,15 @@ static void note_owned(struct dm_quorum *quorum, struct dm_leg *leg, enum dm_quo
     if (question != DM_QUORUM_RENEW) {
         leg->token = answer->token;
         leg->is_owner_dead = answer->is_owner_dead;
-    } else if (leg->token < quorum->token) {
-        leg->token = quorum->token;
+    } else if (leg->token < answer->token) {
+        leg->token = answer->token;
     }
+}
+
+static void note_clock(struct dm_leg *leg, int64_t sent_ns, int64_t store_us)
+{
+    leg->ahead_us = store_us - sent_ns / DM_NS_PER_US;
+    leg->has_clock = true;
 }
 
 /* An answer that is older than the birth is of the server before. */
@@ -180,10 +262,12 @@ void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_questio
     }
     if (!answer || answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN)
         return;
+    if (answer->store_us)
+        note_clock(leg, sent_ns, answer->store_us);
     if (question == DM_QUORUM_RELEASE && (answer->verdict == DM_SAYS_DONE || answer->verdict == DM_SAYS_NOT_OWNER))
         leg->is_touched = false;
     if (question != DM_QUORUM_RELEASE && answer->verdict == DM_SAYS_OWNED)
-        note_owned(quorum, leg, question, sent_ns, answer);
+        note_owned(leg, question, sent_ns, answer);
     else if (question == DM_QUORUM_RENEW && answer->grace_ms && is_harmless(quorum, leg, sent_ns, answer->grace_ms))
         leg->token = 0;
     else
@@ -247,8 +331,6 @@ struct dm_answer dm_quorum_refusal(const struct dm_quorum *quorum)
         if (count_said(quorum, refusals[i]) >= hindrance(quorum))
             return (struct dm_answer){ .verdict = refusals[i] };
     }
-    if (quorum->legs[quorum->first].said.verdict == DM_SAYS_FULL)
-        return (struct dm_answer){ .verdict = DM_SAYS_FULL };
     for (int i = 0; i < quorum->count; i++) {
         const struct dm_answer *said = &quorum->legs[i].said;
 
@@ -265,17 +347,9 @@ static bool is_refused(const struct dm_quorum *quorum)
     return dm_quorum_refusal(quorum).verdict != DM_SAYS_BUSY;
 }
 
-/* The token of the hold, once in a round; servers that come later may have higher tokens. */
 static enum dm_quorum_step own(struct dm_quorum *quorum)
 {
-    if (quorum->token)
-        return DM_QUORUM_OWNED;
-    for (int i = 0; i < quorum->count; i++) {
-        const struct dm_leg *leg = &quorum->legs[i];
-
-        if (leg->from_ns && leg->token > quorum->token)
-            quorum->token = leg->token;
-    }
+    quorum->is_owned = true;
     return DM_QUORUM_OWNED;
 }
 
@@ -336,10 +410,12 @@ static enum dm_quorum_step step_turn(struct dm_quorum *quorum, bool is_patient, 
 
     if (first->is_open && (is_patient || !is_majority))
         return DM_QUORUM_OPEN;
-    if (first->said.verdict == DM_SAYS_QUEUED)
+    if (first->said.verdict == DM_SAYS_QUEUED && quorum->manner != DM_QUORUM_PASS)
         return DM_QUORUM_QUEUED;
     if (is_majority)
         return own(quorum);
+    if (first->said.verdict == DM_SAYS_QUEUED)
+        return is_patient && count_open(quorum) ? DM_QUORUM_OPEN : DM_QUORUM_QUEUED;
     if (is_refused(quorum))
         return DM_QUORUM_REFUSED;
     if (!is_leg_certain(quorum, quorum->first, now_ns))
@@ -361,8 +437,8 @@ struct dm_answer dm_quorum_hold(const struct dm_quorum *quorum, int64_t now_ns)
     if (!dm_quorum_is_certain(quorum, now_ns))
         return answer;
     answer.verdict = DM_SAYS_OWNED;
-    answer.token = quorum->token;
-    answer.is_token_soft = is_token_soft(quorum);
+    answer.token = dm_quorum_token(quorum);
+    answer.is_token_soft = is_token_soft(quorum, now_ns);
     answer.from_ns = dm_quorum_from_ns(quorum);
     for (int i = 0; i < quorum->count; i++)
         answer.is_owner_dead = answer.is_owner_dead || (quorum->legs[i].from_ns && quorum->legs[i].is_owner_dead);

@@ -8,8 +8,9 @@
  * Q2  Turns are taken in the queue of one server, the first; ownership is by the majority.
  * Q3  An attempt that has the first server, and not the majority, gives all back after a while.
  * Q5  A renewal goes only to a server that is certain at the sending; any other server gets a try.
- * Q6  The token of a hold is the highest of its first majority, and firm once a majority has that token, or a higher
- *     one.
+ * Q6  The token of a hold is above all that were told before: of m servers that own, it is the (m - K + 1)-th highest
+ *     of their tokens (K: the majority).  It is firm, and may be told, once a majority has it or a higher one.  A token
+ *     that is DM_QUORUM_AHEAD_US ahead of the clock that K servers have reached is not believed, and is neither.
  * Q8  The death of an earlier owner is told if one server of the majority tells it; refusals need as many servers as
  *     keep the others from a majority.
  *
@@ -28,6 +29,9 @@
 
 #define DM_QUORUM_MOST 7
 
+/* A day, so that a clock which shows the local time for UTC is near enough. */
+#define DM_QUORUM_AHEAD_US (INT64_C(24) * 3600 * 1000000)
+
 enum dm_quorum_question {
     DM_QUORUM_NONE,
     DM_QUORUM_TRY,   /* own, or be busy */
@@ -38,9 +42,10 @@ enum dm_quorum_question {
 
 /* The servers that a round asks to own. */
 enum dm_quorum_manner {
-    DM_QUORUM_DASH,   /* all at once, as if nobody waited */
-    DM_QUORUM_TURN,   /* the first server's queue alone */
-    DM_QUORUM_CONFIRM /* the first server's queue, where the attempt seems to have had its turn, and all others */
+    DM_QUORUM_DASH,    /* all at once, as if nobody waited */
+    DM_QUORUM_TURN,    /* the first server's queue alone */
+    DM_QUORUM_CONFIRM, /* the first server's queue, where the attempt seems to have had its turn, and all others */
+    DM_QUORUM_PASS     /* the same, and the others are enough: the attempt passes a holder without a majority */
 };
 
 enum dm_quorum_step {
@@ -58,6 +63,8 @@ struct dm_leg {
     int64_t from_ns;    /* the sending of the last question that was answered "owned"; 0: the server is not certain */
     int64_t lost_ns;    /* of the last question that was answered otherwise: "owned" to an earlier one is no news */
     uint64_t token;     /* the server's; it gives no token up to this one again */
+    int64_t ahead_us;   /* the server's clock, as far as it is ahead of ours */
+    bool has_clock;     /* it has told its clock */
     bool is_owner_dead; /* the server tells a death */
     bool is_touched;    /* the server may have the attempt, in the lock or in the queue */
     bool had_hold;      /* when a release began */
@@ -74,7 +81,8 @@ struct dm_quorum {
     enum dm_quorum_manner manner;
     bool may_queue;
     int first;      /* the server where turns are taken */
-    uint64_t token; /* of the hold; 0: the attempt has not owned yet */
+    bool is_owned;  /* the attempt has come to own in this round */
+    uint64_t token; /* of the hold, by dm_quorum_settle_token(); 0: not settled */
     struct dm_leg legs[DM_QUORUM_MOST];
 };
 
@@ -106,8 +114,9 @@ void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_questio
 void dm_quorum_doubt(const struct dm_quorum *quorum, enum dm_quorum_question question, struct dm_answer *answer);
 
 /*
- * The answer to a question of this round that was sent then; NULL: no answer will come.  An answer to a question of
- * another round, or to a question that was not sent by dm_quorum_send(), is to be left out by the caller.
+ * The answer to a question of this round that was sent then; NULL: no answer will come.  An answer to a renewal has the
+ * token that the renewal carried.  The caller leaves out an answer to a question of another round, or to one that was
+ * not sent by dm_quorum_send().
  */
 void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_question question, int64_t sent_ns,
                     const struct dm_answer *answer);
@@ -119,13 +128,28 @@ void dm_quorum_lose(struct dm_quorum *quorum, int server, int64_t now_ns);
 void dm_quorum_ask_more(struct dm_quorum *quorum, int64_t now_ns);
 
 /*
- * The consequence of the answers so far.  The first step that is OWNED decides the token.  is_patient: the answer of
- * the first server is worth waiting for, because it tells whether others wait.
+ * The consequence of the answers so far.  is_patient: the answer of the first server is worth waiting for, because it
+ * tells whether others wait.
  */
 enum dm_quorum_step dm_quorum_step(struct dm_quorum *quorum, bool is_patient, int64_t now_ns);
 
 /* Why the servers refuse: the answer for the caller. */
 struct dm_answer dm_quorum_refusal(const struct dm_quorum *quorum);
+
+/* ---- tokens (Q6) ------------------------------------------------------------------------- */
+
+/*
+ * Decides the token of the hold, if that is possible by now; it stays until the end of the hold.  The more servers have
+ * answered, the fewer of them can raise the token; so this comes as late as possible, ahead of the first renewal, which
+ * carries the token to the servers.
+ */
+void dm_quorum_settle_token(struct dm_quorum *quorum, int64_t now_ns);
+
+/*
+ * The token that questions about the hold carry to the servers: the settled one, or the lowest of a server, which is no
+ * news to an honest server.  Never 0.
+ */
+uint64_t dm_quorum_token(const struct dm_quorum *quorum);
 
 /* ---- giving back ------------------------------------------------------------------------- */
 

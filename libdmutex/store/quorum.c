@@ -52,9 +52,9 @@ static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
     case DM_MESSAGE_GRANTED:
         message->request = 0;
         message->answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED };
-        return !record || !record->quorum.token;
+        return !record || !record->quorum.is_owned;
     case DM_MESSAGE_LOST:
-        if (!record || !record->quorum.token)
+        if (!record || !record->quorum.is_owned)
             return true;
         dm_quorum_lose(&record->quorum, child->index, now_ns);
         return !dm_quorum_is_certain(&record->quorum, now_ns);
@@ -258,18 +258,26 @@ int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *pla
     return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
 }
 
+struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place)
+{
+    dm_assert_held(DM_RANK_QUORUM);
+    return &all->crowds[place ? all->children[0].store->ops->spread(place) % DM_QUORUM_CROWDS : 0];
+}
+
 /* The home, or the next server that is fit. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
 {
+    const struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(all, place);
     int begin = dm_quorum_home(all, place);
     int64_t now_ns = dm_clock_boot_ns();
+    int passed = now_ns < crowd->passed_until_ns ? crowd->passed : -1;
 
     dm_assert_held(DM_RANK_QUORUM);
     for (int demand = 2; demand >= 0; demand--) {
         for (int i = 0; i < all->count; i++) {
             int server = (begin + i) % all->count;
 
-            if (is_fit(&all->children[server], place, is_for_queue, now_ns, demand))
+            if ((demand < 2 || server != passed) && is_fit(&all->children[server], place, is_for_queue, now_ns, demand))
                 return server;
         }
     }

@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 
+#include "base/minmax.h"
 #include "store/quorum_parts.h"
 
 /* A name is crowded for so long after another attempt was seen there. */
@@ -28,6 +29,9 @@
 #define PAUSE_SPAN_NS (2 * DM_NS_PER_MS)
 #define DASHES_MOST 4
 
+/* Waiters behind the head look at the other servers later, up to so many times. */
+#define LOOK_PLACES 8
+
 /* An acquire on its way. */
 struct asking {
     struct dm_quorum_store *all;
@@ -39,6 +43,8 @@ struct asking {
     char *reason;
     int64_t patient_until_ns;
     int64_t give_up_ns; /* 0: the attempt has not had the first server */
+    bool is_near;       /* all that keeps the attempt from a majority is rivals, or one server */
+    unsigned full;      /* a set of servers with a full queue */
     int dashes;
     uint64_t chance;
 };
@@ -142,18 +148,20 @@ static void drop(struct dm_quorum_store *all, uint64_t attempt)
 
 /* ---- rounds ------------------------------------------------------------------------------ */
 
-static int64_t *crowd_of(struct dm_quorum_store *all, const struct dm_place *place)
-{
-    return &all->crowded_until_ns[all->children[0].store->ops->spread(place) % DM_QUORUM_CROWDS];
-}
-
 static void note_crowd(const struct asking *asking)
 {
-    int64_t *until_ns = crowd_of(asking->all, asking->ask->place);
-
     dm_mutex_lock(&asking->all->lock);
-    *until_ns = dm_clock_boot_ns() + CROWD_NS;
+    dm_quorum_crowd_of(asking->all, asking->ask->place)->until_ns = dm_clock_boot_ns() + CROWD_NS;
     dm_mutex_unlock(&asking->all->lock);
+}
+
+/* The holder at the server has no majority: for a lease turns are taken elsewhere. */
+static void note_passed(const struct asking *asking, int server)
+{
+    struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(asking->all, asking->ask->place);
+
+    crowd->passed = server;
+    crowd->passed_until_ns = dm_clock_boot_ns() + asking->ask->lease_ms * DM_NS_PER_MS;
 }
 
 /* True if another attempt was seen lately.  Not at a server that may be in its grace, in which there are no turns. */
@@ -163,7 +171,7 @@ static bool is_crowded(struct asking *asking, int first)
     bool is, is_settled;
 
     dm_mutex_lock(&asking->all->lock);
-    is = now_ns < *crowd_of(asking->all, asking->ask->place);
+    is = now_ns < dm_quorum_crowd_of(asking->all, asking->ask->place)->until_ns;
     is_settled = now_ns - asking->all->children[first].since_ns > lease_ns;
     dm_mutex_unlock(&asking->all->lock);
     return is && is_settled;
@@ -209,16 +217,21 @@ static int choose_busy(struct asking *asking)
     return chosen < 0 ? first : chosen;
 }
 
-/* The server with the queue of the attempt, as far as is known; -1: none, or a server that cannot be asked now. */
-static int queue_of(struct asking *asking)
+/*
+ * The server with the queue of the attempt, as far as is known; -1: none, or a server that cannot be asked now.  Tells
+ * whether the attempt has waited there for long.
+ */
+static int queue_of(struct asking *asking, bool *ret_is_long)
 {
     struct dm_quorum_record *record;
     int first = -1;
 
     dm_mutex_lock(&asking->all->lock);
     record = dm_quorum_find(asking->all, asking->ask->attempt);
-    if (record && record->is_queued)
+    if (record && record->is_queued) {
         first = record->quorum.first;
+        *ret_is_long = dm_clock_boot_ns() - record->queued_ns >= DM_QUORUM_PASS_NS;
+    }
     dm_mutex_unlock(&asking->all->lock);
     if (first >= 0 && dm_store_is_able(asking->all->children[first].store, asking->ask->place, DM_ASKS))
         return first;
@@ -230,8 +243,8 @@ static int queue_of(struct asking *asking)
 /* False without memory. */
 static bool begin_first_round(struct asking *asking)
 {
-    int queue = queue_of(asking), first;
-    bool is_there;
+    bool is_there, is_long = false;
+    int queue = queue_of(asking, &is_long), first;
 
     dm_mutex_lock(&asking->all->lock);
     is_there = dm_quorum_open_record(asking->all, asking->ask) != NULL;
@@ -239,7 +252,7 @@ static bool begin_first_round(struct asking *asking)
     if (!is_there)
         return false;
     if (queue >= 0 && asking->may_queue) {
-        begin(asking, DM_QUORUM_CONFIRM, queue);
+        begin(asking, is_long ? DM_QUORUM_PASS : DM_QUORUM_CONFIRM, queue);
         return true;
     }
     first = choose_first(asking, asking->may_queue);
@@ -388,9 +401,19 @@ static bool on_refused(struct asking *asking, struct dm_answer *ret_answer)
     return GO_ON;
 }
 
+/* So long the attempt waits for its next look at the other servers, unless a heartbeat comes first. */
+static int64_t look_ms(struct asking *asking, bool is_near, uint64_t position)
+{
+    int64_t places = is_near || position == 0 ? 1 : position < LOOK_PLACES ? (int64_t)position : LOOK_PLACES;
+
+    return places * (DM_QUORUM_PASS_NS + chance(asking, DM_QUORUM_PASS_NS)) / DM_NS_PER_MS;
+}
+
+/* The first look comes soon, and so do more while the attempt might own by the others; any other with a heartbeat. */
 static bool on_queued(struct asking *asking, struct dm_answer *ret_answer)
 {
     struct dm_answer answer = answer_of(asking, place_of);
+    bool is_near = asking->is_near, is_first_look = false;
     struct dm_quorum_record *record;
     int first;
 
@@ -398,18 +421,29 @@ static bool on_queued(struct asking *asking, struct dm_answer *ret_answer)
     dm_mutex_lock(&asking->all->lock);
     record = dm_quorum_find(asking->all, asking->ask->attempt);
     first = record ? record->quorum.first : -1;
-    if (record)
+    if (record) {
         record->is_queued = true;
+        record->queued_ns = dm_clock_boot_ns();
+        is_near = is_near || count_owned(&record->quorum) > 0;
+        is_first_look = record->quorum.manner != DM_QUORUM_PASS;
+    }
     dm_mutex_unlock(&asking->all->lock);
     give_back(asking, first);
+    if (is_near || is_first_look)
+        answer.remaining_ms = dm_min64(answer.remaining_ms, look_ms(asking, is_near, answer.position));
     *ret_answer = answer;
     return ENDED;
 }
 
 static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
 {
+    struct dm_quorum_record *record;
+
     *ret_answer = answer_of(asking, dm_quorum_hold);
     dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_QUEUED)
+        note_passed(asking, record->quorum.first);
     ret_answer->is_partial = dm_quorum_is_partial(asking->all, asking->ask->attempt, asking->ask->place);
     dm_mutex_unlock(&asking->all->lock);
     if (ret_answer->verdict == DM_SAYS_OWNED)
@@ -419,15 +453,31 @@ static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
     return GO_ON;
 }
 
+/* A queue is asked one server at a time, so full ones are counted over the rounds. */
+static void note_behind(struct asking *asking)
+{
+    struct dm_quorum_record *record;
+
+    note_crowd(asking);
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_FULL)
+        asking->full |= 1u << record->quorum.first;
+    asking->is_near = record && dm_quorum_is_certain(&record->quorum, dm_clock_boot_ns());
+    dm_mutex_unlock(&asking->all->lock);
+}
+
 /* A first server that refuses has no turns: all are asked, and their refusals counted. */
 static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
 {
     struct dm_answer said = answer_of(asking, place_of);
     int next;
-    bool is_dash =
-        said.verdict == DM_SAYS_REFUSED || said.verdict == DM_SAYS_NO_MEMORY || said.verdict == DM_SAYS_NOT_RECOVERABLE;
+    bool is_dash = said.verdict == DM_SAYS_REFUSED || said.verdict == DM_SAYS_NO_MEMORY ||
+                   said.verdict == DM_SAYS_NOT_RECOVERABLE || said.verdict == DM_SAYS_FULL;
 
-    note_crowd(asking);
+    note_behind(asking);
+    if (__builtin_popcount(asking->full) > (asking->all->count - 1) / 2)
+        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_FULL }, ret_answer);
     if (dm_deadline_left_ns(asking->deadline) == 0)
         return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_NOTHING }, ret_answer);
     next = choose_busy(asking);

@@ -14,11 +14,15 @@
 
 #define WAIT_LEAST_NS (50 * DM_NS_PER_MS)
 
+/* So long the last answers to a lock are waited for, before its token is decided. */
+#define SETTLE_NS (10 * DM_NS_PER_MS)
+
 /* An attempt in a batch. */
 struct item {
     uint64_t attempt; /* 0: a name, to serve the waiters there */
     uint64_t round;
     const struct dm_place *place; /* pinned until the handler is called */
+    uint64_t token;               /* that a renewal carries */
     int confirmed;                /* by so many children */
     bool has_waiter;
     bool must_ask; /* the attempt's thread is to ask the store */
@@ -81,12 +85,24 @@ static void unlist(struct dm_quorum_batch *batch)
     *at = batch->next;
 }
 
+/*
+ * The server where the attempt waits is not believed for long: it may be silent, or be held by an attempt that has no
+ * majority.  So a waiter looks at the others as often as it polls.
+ */
+static bool must_look(struct dm_quorum_store *all, const struct item *item, int64_t now_ns)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, item->attempt);
+
+    return record && record->is_queued && now_ns - record->queued_ns >= DM_QUORUM_PASS_NS &&
+           item->polled.verdict != DM_SAYS_UNKNOWN;
+}
+
 /* A poll never owns: the attempt has the first server then, and its thread asks the others. */
-static struct dm_answer poll_answer(struct item *item)
+static struct dm_answer poll_answer(struct dm_quorum_store *all, struct item *item, int64_t now_ns)
 {
     struct dm_answer answer = item->polled;
 
-    if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_NOT_RECOVERABLE)
+    if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_NOT_RECOVERABLE || must_look(all, item, now_ns))
         item->must_ask = true;
     if (item->must_ask)
         answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
@@ -114,7 +130,7 @@ static void drop_record(struct dm_quorum_store *all, const struct item *item)
 {
     const struct dm_quorum_record *record = dm_quorum_find(all, item->attempt);
 
-    if (record && record->quorum.round == item->round && !record->quorum.token &&
+    if (record && record->quorum.round == item->round && !record->quorum.is_owned &&
         !dm_quorum_is_open(&record->quorum, -1))
         dm_quorum_drop_record(all, item->attempt);
 }
@@ -131,7 +147,8 @@ static void end(struct dm_quorum_batch *batch)
     for (int i = 0; i < batch->count; i++) {
         struct item *item = &batch->items[i];
 
-        batch->answers[i] = batch->is_polls ? poll_answer(item) : renewal_answer(batch, item, now_ns);
+        batch->answers[i] =
+            batch->is_polls ? poll_answer(batch->all, item, now_ns) : renewal_answer(batch, item, now_ns);
         if (batch->is_polls && item->polled.verdict == DM_SAYS_UNKNOWN)
             drop_record(batch->all, item);
     }
@@ -210,6 +227,7 @@ int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all)
 static void take(struct part *part, struct item *item, const struct dm_answer *answer)
 {
     struct dm_quorum_record *record = dm_quorum_find(part->batch->all, item->attempt);
+    struct dm_answer renewed;
 
     if (part->kind == DM_QUORUM_NONE) {
         if (answer)
@@ -218,6 +236,11 @@ static void take(struct part *part, struct item *item, const struct dm_answer *a
     }
     if (!record || record->quorum.round != item->round)
         return;
+    if (answer && part->kind == DM_QUORUM_RENEW) {
+        renewed = *answer;
+        renewed.token = item->token;
+        answer = &renewed;
+    }
     dm_quorum_take(&record->quorum, part->child->index, part->kind, part->sent_ns, answer);
     if (answer && answer->verdict == DM_SAYS_OWNED) {
         item->confirmed++;
@@ -318,7 +341,7 @@ static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_
                                 .request = renewal->request,
                                 .lease_ms = renewal->lease_ms,
                                 .is_robust = record->is_robust,
-                                .seen = renewal->token ? renewal->token - 1 : 0 };
+                                .seen = batch->items[index].token - 1 };
     bool is_posted, was_touched = record->quorum.legs[child->index].is_touched;
 
     if (!part)
@@ -349,6 +372,7 @@ static void post_renewals_to(struct dm_quorum_batch *batch, struct dm_quorum_chi
         } else if (part) {
             room[part->count] = renewals[i];
             room[part->count].is_part = true;
+            room[part->count].token = batch->items[i].token;
             part->index[part->count++] = (uint8_t)i;
         }
     }
@@ -373,6 +397,8 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
         batch->items[i].attempt = renewals[i].attempt;
         batch->items[i].place = renewals[i].place;
         if (record) {
+            dm_quorum_settle_token(&record->quorum, dm_clock_boot_ns());
+            batch->items[i].token = dm_quorum_token(&record->quorum);
             batch->items[i].round = record->quorum.round;
             record->used_ns = dm_clock_boot_ns();
         }
@@ -429,13 +455,38 @@ static bool is_confirmed(struct dm_quorum_batch *batch, const struct dm_deadline
     return is_end;
 }
 
+/*
+ * The lock needed a majority only; the token is better decided with the answers of all servers (Q6), which are there or
+ * on their way.
+ */
+static void await_all_answers(struct dm_quorum_store *all, uint64_t attempt, const struct dm_deadline *deadline)
+{
+    struct dm_deadline soon = dm_deadline_sooner(deadline, SETTLE_NS);
+    unsigned open;
+
+    do {
+        const struct dm_quorum_record *record;
+
+        dm_mutex_lock(&all->lock);
+        record = dm_quorum_find(all, attempt);
+        open = 0;
+        for (int i = 0; record && !record->quorum.token && i < all->count; i++)
+            open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+        dm_mutex_unlock(&all->lock);
+        if (open)
+            dm_quorum_read(all, attempt, open, &soon);
+    } while (open && dm_deadline_left_ns(&soon) > 0);
+}
+
 struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct dm_quorum_batch *batch = post_renewals(all, renewal, 1, NULL, NULL);
+    struct dm_quorum_batch *batch;
 
+    await_all_answers(all, renewal->attempt, deadline);
+    batch = post_renewals(all, renewal, 1, NULL, NULL);
     if (batch) {
         while (!is_confirmed(batch, deadline, &answer))
             dm_quorum_read(all, renewal->attempt, (1u << all->count) - 1, deadline);

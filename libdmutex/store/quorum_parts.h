@@ -53,12 +53,20 @@ struct dm_quorum_record {
     struct dm_quorum quorum;
     int64_t used_ns;
     bool is_queued;          /* waits at quorum.first */
+    int64_t queued_ns;       /* since when without a look at the other servers */
     uint64_t news;           /* counts answers */
     struct dm_self *sleeper; /* the thread that sleeps until an answer comes; NULL: none */
 
     /* A posted release: called when the majority has answered; NULL: none is under way. */
     dm_answers_fn on_released;
     void *user;
+};
+
+/* What was seen of the attempts at a name lately, by the name's number. */
+struct dm_quorum_crowd {
+    int64_t until_ns;        /* they wait */
+    int64_t passed_until_ns; /* a holder without a majority is at this server: turns are taken elsewhere */
+    int passed;
 };
 
 struct dm_quorum_store {
@@ -70,10 +78,10 @@ struct dm_quorum_store {
     struct dm_mutex lock; /* Rank QUORUM: under STATE; connections nest in it */
     struct dm_quorum_record *records[DM_QUORUM_CHAINS];
     size_t record_count, sweep_at;
-    uint64_t rounds;                            /* the numbers of the newest record's rounds begin here */
-    int64_t crowded_until_ns[DM_QUORUM_CROWDS]; /* by the names' numbers: attempts wait, as it was seen lately */
-    struct dm_quorum_batch *batches;            /* without a call of the handler yet */
-    bool is_ended;                              /* in the child of a fork: no answer comes, and no record is found */
+    uint64_t rounds; /* the numbers of the newest record's rounds begin here */
+    struct dm_quorum_crowd crowds[DM_QUORUM_CROWDS];
+    struct dm_quorum_batch *batches; /* without a call of the handler yet */
+    bool is_ended;                   /* in the child of a fork: no answer comes, and no record is found */
 };
 
 static inline struct dm_quorum_store *dm_quorum_of(const struct dm_store *store)
@@ -103,6 +111,15 @@ void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum
 
 /* The child where turns of a name are taken if all can be asked. */
 int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place);
+
+/* What was seen of the attempts at a name.  The store's lock is held. */
+struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place);
+
+/*
+ * A waiter looks at the other servers after so long in a queue: the holder may have no majority.  An attempt that has
+ * had its turn takes no longer (Q3).
+ */
+#define DM_QUORUM_PASS_NS (200 * DM_NS_PER_MS)
 
 /* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);

@@ -134,7 +134,7 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
     if (answer->grace_ms > 0)
         child->grace_until_ns = now_ns + answer->grace_ms * DM_NS_PER_MS;
     if (answer->verdict == DM_SAYS_REFUSED || answer->verdict == DM_SAYS_NO_MEMORY ||
-        answer->verdict == DM_SAYS_NOT_RECOVERABLE)
+        answer->verdict == DM_SAYS_NOT_RECOVERABLE || answer->verdict == DM_SAYS_FULL)
         child->shunned_until_ns = now_ns + SHUN_NS;
 }
 

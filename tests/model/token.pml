@@ -3,11 +3,15 @@
  * Tokens on a majority of three independent servers (core/quorum.h, Q6): holds come one behind the other, as quorum.pml
  * shows, and a token that is told is higher than all that were told before.
  *
- * Each server grants by a token of its own: by its clock, and above its last one.  A hold's token is the highest of its
- * first majority; it is told once a majority has this token or a higher one, which a renewal brings there.  A server
- * that has lost its data grants nothing for a lease, and takes the token of the hold back.
+ * Each server grants by a token of its own: by its clock, and above its last one.  A hold's token is settled at some
+ * moment at which a majority has the hold: the highest of two, the second of three.  It is told once a majority has this
+ * token or a higher one, which a renewal brings there.  A server that has lost its data grants nothing for a lease, and
+ * takes the token of the hold back.
  *
  * Time is ticks of STEP tokens each, more than there are grants in a run.  The clock of server 0 is AHEAD ticks ahead.
+ *
+ * LIAR: server 2 jumps: it gives any token from its honest one up, and tells a clock that fits, or none that does.  A
+ * token BOUND above the clock that two servers have reached is not believed.
  */
 #define SERVERS 3
 #ifndef MAJORITY
@@ -25,8 +29,12 @@
 #ifndef RESTARTS
 #define RESTARTS 0
 #endif
+#ifndef TICKS
 #define TICKS 7
+#endif
 #define STEP 10
+#define BOUND 40
+#define JUMP 200 /* above all clocks, and the bound */
 
 /* ---- the servers --------------------------------------------------------------------------- */
 
@@ -41,6 +49,9 @@ bool has[3];  /* the server has confirmed the hold */
 byte leg[3];  /* the token that the server had then, or has since a renewal */
 byte token;   /* of the hold; 0: no majority yet */
 bool is_told; /* the token of this hold */
+#ifdef LIAR
+byte false_clock;
+#endif
 byte told;    /* the highest token that was told */
 byte holds;   /* that have ended */
 
@@ -50,12 +61,56 @@ byte holds;   /* that have ended */
 #define clock(i) (STEP * (now + (i == 0 -> AHEAD : 0)))
 #endif
 #define higher(a, b) ((a) > (b) -> (a) : (b))
+#define lower(a, b) ((a) < (b) -> (a) : (b))
+#define second(a, b, c) higher(lower(a, b), lower(higher(a, b), c))
 #define counted() (has[0] + has[1] + has[2])
-#define has_token(i) (has[i] && leg[i] >= token)
+
+#ifdef LIAR
+#define told_clock(i) ((i) == 2 -> false_clock : clock(i))
+#define heard_clock(i) (has[i] -> told_clock(i) : 0)
+#else
+#define heard_clock(i) 0
+#endif
+#if !defined LIAR || defined NO_BOUND
+#define is_believed(number) true
+#elif defined ITS_OWN_CLOCK
+#define is_believed(number) ((number) <= higher(agreed, false_clock) + BOUND)
+#else
+#define is_believed(number) ((number) <= agreed + BOUND)
+#endif
+
+#ifdef LEAVES_JUMPS_OUT
+#define is_counted(number) is_believed(number)
+#else
+#define is_counted(number) true
+#endif
+
+/* Inside a step: the clock that two servers have reached, and the tokens of the hold. */
+hidden byte agreed, a, b, c;
+
+inline look()
+{
+    a = heard_clock(0); b = heard_clock(1); c = heard_clock(2);
+    agreed = second(a, b, c);
+    a = (has[0] && is_counted(leg[0]) -> leg[0] : 0);
+    b = (has[1] && is_counted(leg[1]) -> leg[1] : 0);
+    c = (has[2] && is_counted(leg[2]) -> leg[2] : 0)
+}
+
 #ifdef TOLD_AT_ONCE
 #define is_firm() true
 #else
-#define is_firm() (has_token(0) + has_token(1) + has_token(2) >= MAJORITY)
+#define has_token(number) ((number) >= token && is_believed(number))
+#define is_firm() (has_token(a) + has_token(b) + has_token(c) >= MAJORITY)
+#endif
+
+/* Of m servers all but one have given more than any token that was told before. */
+#ifdef ALWAYS_THE_HIGHEST
+#define settled() higher(higher(a, b), c)
+#elif defined ALWAYS_THE_SECOND
+#define settled() second(a, b, c)
+#else
+#define settled() (counted() == SERVERS -> second(a, b, c) : higher(higher(a, b), c))
 #endif
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -65,27 +120,68 @@ inline grant(i)
 {
     last[i] = higher(higher(last[i] + 1, clock(i)), token);
     leg[i] = last[i];
-    has[i] = 1;
-    if
-    :: token == 0 && counted() >= MAJORITY -> token = higher(higher(leg[0], leg[1]), leg[2])
-    :: else
-    fi
+    has[i] = 1
+}
+
+#ifdef LIAR
+/* The lie of server 2, behind its grant: tokens as far as the bound of each honest clock, or beyond; and a clock. */
+inline lie(amount, shown)
+{
+    last[2] = higher(last[2], amount);
+    leg[2] = last[2];
+    false_clock = shown
+}
+
+#define lies \
+    :: d_step { holds < HOLDS && !has[2] && silent[2] == 0 -> grant(2); lie(clock(1) + BOUND, clock(1)) } \
+    :: d_step { holds < HOLDS && !has[2] && silent[2] == 0 -> grant(2); lie(clock(0) + BOUND, 0) } \
+    :: d_step { holds < HOLDS && !has[2] && silent[2] == 0 -> grant(2); lie(JUMP, JUMP) } \
+    :: d_step { holds < HOLDS && !has[2] && silent[2] == 0 -> grant(2); lie(JUMP, 0) }
+
+/* The liar reaches no other server beyond the bound, and where all three have the hold, not at all. */
+#define check_bound(i) assert(last[i] <= higher(clock(0), clock(1)) + BOUND + STEP)
+#define check_settled() assert(token == 0 || counted() < SERVERS || token <= higher(leg[0], leg[1]))
+#else
+#define lies
+#define check_bound(i) skip
+#define check_settled() skip
+#endif
+
+/* As late as possible: ahead of a renewal. */
+inline settle()
+{
+    look();
+    token = (is_believed(settled()) -> settled() : 0);
+    check_settled()
 }
 
 inline renew(i)
 {
     last[i] = higher(last[i], token);
-    leg[i] = higher(leg[i], token)
+    leg[i] = higher(leg[i], token);
+    check_bound(0);
+    check_bound(1)
+}
+
+inline tell_now()
+{
+    assert(token > told);
+#if REACH == 1
+    assert(!(restarts > 0 && told > 0));
+#elif REACH == 2
+    assert(!(told > 0 && leg[2] == JUMP));
+#endif
+    told = token;
+    is_told = 1
 }
 
 inline tell()
 {
-    assert(token > told);
-#ifdef REACH
-    assert(!(restarts > 0 && told > 0));
-#endif
-    told = token;
-    is_told = 1
+    look();
+    if
+    :: is_firm() -> tell_now()
+    :: else
+    fi
 }
 
 /* By unlock, by loss, or for want of a majority. */
@@ -121,10 +217,12 @@ active proctype world()
 end:
     do
     :: d_step { now < TICKS -> tick() }
-    :: d_step { token > 0 && !is_told && is_firm() -> tell() }
+    :: d_step { token == 0 && counted() >= MAJORITY -> settle() }
+    :: d_step { token > 0 && !is_told -> tell() }
     :: d_step { counted() > 0 -> end_hold() }
     steps(0)
     steps(1)
     steps(2)
+    lies
     od
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/units.h"
+#include "core/hold.h"
 #include "core/quorum.h"
 
 #define BEGINNING_NS (INT64_C(1000000) * DM_NS_PER_S)
@@ -64,9 +65,21 @@ static inline void answer(int server, enum dm_quorum_question question, int64_t 
     dm_quorum_take(&quorum, server, question, at(sent_ms), &said);
 }
 
+/* A server's clock, whose tokens would be the milliseconds of the test: tokens of some hundred are near enough. */
+static inline int64_t clock_us(int64_t ms)
+{
+    return DM_TOKEN_EPOCH_US + ms * 1000;
+}
+
+static inline void own_by_clock(int server, int64_t sent_ms, uint64_t token, int64_t store_us)
+{
+    answer(server, DM_QUORUM_TRY, sent_ms,
+           (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = token, .store_us = store_us });
+}
+
 static inline void own(int server, int64_t sent_ms, uint64_t token)
 {
-    answer(server, DM_QUORUM_TRY, sent_ms, (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = token });
+    own_by_clock(server, sent_ms, token, clock_us(sent_ms));
 }
 
 static inline void say(int server, enum dm_verdict verdict)
@@ -74,9 +87,18 @@ static inline void say(int server, enum dm_verdict verdict)
     answer(server, DM_QUORUM_TRY, 0, (struct dm_answer){ .verdict = verdict, .remaining_ms = 70 });
 }
 
+/* A renewal carries the token of the hold, which is decided now at the latest. */
 static inline void renew(int server, int64_t sent_ms, enum dm_verdict verdict)
 {
-    answer(server, DM_QUORUM_RENEW, sent_ms, (struct dm_answer){ .verdict = verdict });
+    dm_quorum_settle_token(&quorum, at(sent_ms));
+    answer(server, DM_QUORUM_RENEW, sent_ms,
+           (struct dm_answer){ .verdict = verdict, .token = dm_quorum_token(&quorum), .store_us = clock_us(sent_ms) });
+}
+
+static inline uint64_t settled_at(int64_t ms)
+{
+    dm_quorum_settle_token(&quorum, at(ms));
+    return quorum.token;
 }
 
 /* The answer of a server that was born so long ago, by its clock, which shows 2000 s. */

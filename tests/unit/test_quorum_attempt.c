@@ -191,6 +191,65 @@ static void test_a_confirmation_waits_when_the_first_server_says_queued(void **s
     assert_int_equal(step_at(1), DM_QUORUM_QUEUED);
 }
 
+static void begin_passing(void)
+{
+    dm_quorum_begin(&quorum, DM_QUORUM_PASS, true, 0);
+    assert_int_equal(send_all(0), 3);
+}
+
+static void say_queued(void)
+{
+    answer(0, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_QUEUED, .position = 1 });
+}
+
+/* H8: the holder at the first server has no majority, so it is passed over. */
+static void test_an_attempt_owns_by_the_others_when_it_passes_the_first_server(void **state)
+{
+    (void)state;
+    begin_passing();
+    say_queued();
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OPEN);
+    own(1, 0, 5);
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OPEN);
+    own(2, 0, 5);
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OWNED);
+}
+
+/* A holder with a majority is not passed; nor is a silent server waited for longer than patience lasts. */
+static void test_an_attempt_waits_on_when_it_cannot_pass(void **state)
+{
+    (void)state;
+    begin_passing();
+    say_queued();
+    say(1, DM_SAYS_BUSY);
+    say(2, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_QUEUED);
+    begin_passing();
+    say_queued();
+    own(1, 0, 5);
+    assert_int_equal(step_at(1), DM_QUORUM_QUEUED);
+}
+
+static void test_an_attempt_that_passes_owns_when_the_first_server_is_silent(void **state)
+{
+    (void)state;
+    begin_passing();
+    own(1, 0, 5);
+    own(2, 0, 5);
+    assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OPEN);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
+/* One queue that is full is no refusal of the group: turns are taken elsewhere. */
+static void test_a_turn_goes_elsewhere_when_the_queue_is_full(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_TURN, true, 0);
+    send_all(0);
+    answer(0, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_FULL });
+    assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
+}
+
 static void test_a_round_is_silent_when_two_do_not_answer(void **state)
 {
     (void)state;
@@ -230,6 +289,10 @@ int main(void)
         THREE(test_a_turn_asks_the_first_server_alone),
         THREE(test_a_turn_asks_the_others_when_the_first_server_is_owned),
         THREE(test_a_confirmation_waits_when_the_first_server_says_queued),
+        THREE(test_an_attempt_owns_by_the_others_when_it_passes_the_first_server),
+        THREE(test_an_attempt_waits_on_when_it_cannot_pass),
+        THREE(test_an_attempt_that_passes_owns_when_the_first_server_is_silent),
+        THREE(test_a_turn_goes_elsewhere_when_the_queue_is_full),
         THREE(test_a_round_is_silent_when_two_do_not_answer),
         THREE(test_a_server_that_has_done_nothing_is_asked_again),
     };

@@ -57,15 +57,175 @@ static void test_a_hold_is_lost_when_the_grace_ends_too_soon(void **state)
 
 /* ---- Q6: tokens -------------------------------------------------------------------------- */
 
-static void test_a_token_is_the_highest_of_the_first_majority_and_stays(void **state)
+/* A token that was told before is on two of three servers: at least one of these two has given a higher one. */
+static void test_a_token_is_the_highest_when_a_majority_owns(void **state)
 {
     (void)state;
     dash(3, false);
     assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_int_equal(settled_at(1), 102);
+}
+
+/* Two of these three have given a higher one than any that was told: so a single server cannot raise the token. */
+static void test_a_token_is_the_second_when_all_three_own(void **state)
+{
+    (void)state;
+    dash(3, false);
+    own(2, 0, 900);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_int_equal(settled_at(1), 102);
+}
+
+/* Of three the highest, of four the second, of five the third. */
+static void test_a_token_of_five_is_of_a_lower_rank_with_each_server_that_owns(void **state)
+{
+    static const struct {
+        unsigned owned;
+        uint64_t token;
+    } cases[] = { { 7, 103 }, { 15, 103 }, { 31, 103 }, { 28, 105 }, { 30, 104 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dm_quorum_init(&quorum, 5, LEASE_MS, 100);
+        dash(cases[i].owned, false);
+        assert_int_equal(settled_at(1), cases[i].token);
+    }
+}
+
+/* The renewal has gone out with the token, and the caller may know it. */
+static void test_a_token_stays_when_another_server_comes(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(settled_at(1), 102);
     own(2, 10, 900);
-    assert_int_equal(step_at(11), DM_QUORUM_OWNED);
+    assert_int_equal(settled_at(11), 102);
     assert_int_equal(dm_quorum_hold(&quorum, at(12)).token, 102);
 }
+
+/* A server that is not certain any more may have granted to others since: its token says nothing. */
+static void test_a_token_is_not_of_a_server_whose_certainty_is_over(void **state)
+{
+    (void)state;
+    dash(4, false);
+    own(0, 300, 500);
+    own(1, 300, 400);
+    assert_int_equal(settled_at(CERTAIN_MS + 10), 500);
+}
+
+/* The caller is told no token that may yet change. */
+static void test_a_token_is_soft_until_it_is_settled(void **state)
+{
+    (void)state;
+    dash(7, false);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_true(dm_quorum_hold(&quorum, at(1)).is_token_soft);
+    assert_int_equal(dm_quorum_hold(&quorum, at(1)).token, 101);
+    settled_at(1);
+    assert_false(dm_quorum_hold(&quorum, at(1)).is_token_soft);
+    assert_int_equal(dm_quorum_hold(&quorum, at(1)).token, 102);
+}
+
+/* ---- Q6: tokens that are not believed ---------------------------------------------------- */
+
+#define HUGE_TOKEN (DM_TOKEN_LIMIT - 2)
+
+/* The server that has jumped owns, and its token counts for nothing; nor do renewals carry it. */
+static void test_a_token_is_not_believed_when_it_is_far_ahead_of_the_clocks(void **state)
+{
+    (void)state;
+    for (int liar = 0; liar < 3; liar++) {
+        dm_quorum_init(&quorum, 3, LEASE_MS, 100);
+        dash(7 & ~(1u << liar), false);
+        own(liar, 0, HUGE_TOKEN);
+        assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+        assert_int_equal(settled_at(1), liar == 2 ? 102 : 103);
+        for (int i = 0; i < 3; i++)
+            renew(i, 10, DM_SAYS_OWNED);
+        assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
+        assert_int_equal(dm_quorum_hold(&quorum, at(12)).token, liar == 2 ? 102 : 103);
+    }
+}
+
+static void test_a_hold_goes_on_without_a_token_when_a_server_of_two_has_jumped(void **state)
+{
+    (void)state;
+    dash(1, false);
+    own(1, 0, HUGE_TOKEN);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_int_equal(settled_at(1), 0);
+    renew(0, 10, DM_SAYS_OWNED);
+    renew(1, 10, DM_SAYS_OWNED);
+    assert_true(dm_quorum_hold(&quorum, at(12)).is_token_soft);
+    assert_int_equal(dm_quorum_hold(&quorum, at(12)).token, 101);
+    own(2, 20, 103);
+    assert_int_equal(settled_at(21), 103);
+    assert_true(dm_quorum_hold(&quorum, at(22)).is_token_soft);
+    renew(0, 30, DM_SAYS_OWNED);
+    assert_false(dm_quorum_hold(&quorum, at(32)).is_token_soft);
+}
+
+/* The bound itself: a day ahead of the clock. */
+static void test_a_token_is_believed_up_to_a_day_ahead_of_the_clock(void **state)
+{
+    (void)state;
+    for (uint64_t beyond = 0; beyond < 2; beyond++) {
+        dm_quorum_init(&quorum, 3, LEASE_MS, 100);
+        dash(1, false);
+        own(1, 0, DM_QUORUM_AHEAD_US + beyond);
+        assert_int_equal(settled_at(0), beyond ? 0 : DM_QUORUM_AHEAD_US);
+    }
+}
+
+/* It tells a clock that fits the token; the clocks of the others say otherwise. */
+static void test_a_server_does_not_prove_its_token_by_its_own_clock(void **state)
+{
+    (void)state;
+    dash(3, false);
+    own_by_clock(2, 0, HUGE_TOKEN, DM_TOKEN_EPOCH_US + (int64_t)HUGE_TOKEN);
+    dm_quorum_lose(&quorum, 0, at(5));
+    assert_int_equal(settled_at(6), 0);
+    assert_true(dm_quorum_hold(&quorum, at(6)).is_token_soft);
+}
+
+/* Two clocks of three decide: a server whose clock is behind makes no other server's token unbelievable. */
+static void test_tokens_are_believed_when_one_clock_is_years_behind(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_DASH, false, 0);
+    send_all(0);
+    own_by_clock(0, 0, 5, 0 + 1);
+    own(1, 0, 102);
+    own(2, 0, 103);
+    assert_int_equal(settled_at(1), 102);
+    assert_false(dm_quorum_hold(&quorum, at(1)).is_token_soft);
+}
+
+/* Without the clocks of a majority no token is believed, and none is carried but the lowest. */
+static void test_no_token_is_settled_when_a_server_tells_no_clock(void **state)
+{
+    (void)state;
+    dash(1, false);
+    own_by_clock(1, 0, HUGE_TOKEN, 0);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_int_equal(settled_at(1), 0);
+    assert_int_equal(dm_quorum_token(&quorum), 101);
+    assert_true(dm_quorum_hold(&quorum, at(1)).is_token_soft);
+}
+
+/* The one that was told may have been on the server that has jumped since: the other's is below it, perhaps. */
+static void test_no_token_is_settled_below_one_that_is_not_believed(void **state)
+{
+    (void)state;
+    dash(3, false);
+    assert_int_equal(settled_at(1), 102); /* told */
+    dm_quorum_begin_release(&quorum, -1);
+    dash(4, false);
+    own(1, 0, HUGE_TOKEN);
+    assert_int_equal(settled_at(1), 0);
+}
+
+/* ---- Q6: tokens and rounds --------------------------------------------------------------- */
 
 /* The process was stopped, and learns of the majority too late: another hold has come and gone on server 2. */
 static void test_a_token_is_new_when_the_attempt_asks_anew(void **state)
@@ -73,12 +233,13 @@ static void test_a_token_is_new_when_the_attempt_asks_anew(void **state)
     (void)state;
     dash(3, false);
     assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    assert_int_equal(settled_at(1), 102);
     dm_quorum_begin(&quorum, DM_QUORUM_DASH, false, 0);
     assert_int_equal(send_all(2000), 3);
     own(0, 2000, 101);
     own(2, 2000, 900);
     assert_int_equal(step_at(2001), DM_QUORUM_OWNED);
-    assert_int_equal(dm_quorum_hold(&quorum, at(2001)).token, 900);
+    assert_int_equal(settled_at(2001), 900);
 }
 
 /* A server that was given back in an earlier round has no part in the hold. */
@@ -89,7 +250,7 @@ static void test_a_token_is_of_the_servers_that_have_the_hold(void **state)
     dm_quorum_begin_release(&quorum, -1);
     dash(3, true);
     assert_int_equal(step_at(1), DM_QUORUM_OWNED);
-    assert_int_equal(dm_quorum_hold(&quorum, at(2)).token, 102);
+    assert_int_equal(settled_at(2), 102);
 }
 
 /* 101 and 102: the token 102 is on one server. A renewal carries it to the other. */
@@ -98,6 +259,7 @@ static void test_a_token_is_firm_when_a_majority_has_it(void **state)
     (void)state;
     dash(3, false);
     assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    settled_at(2);
     assert_true(dm_quorum_hold(&quorum, at(2)).is_token_soft);
     renew(1, 10, DM_SAYS_OWNED);
     assert_true(dm_quorum_hold(&quorum, at(12)).is_token_soft);
@@ -110,7 +272,7 @@ static void test_a_token_is_firm_when_another_server_has_a_higher_one(void **sta
 {
     (void)state;
     dash(3, false);
-    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+    settled_at(2);
     own(2, 10, 900);
     assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
 }
@@ -120,14 +282,13 @@ static void test_a_token_is_soft_again_when_a_server_has_lost_the_hold(void **st
 {
     (void)state;
     dash(7, false);
-    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
-    renew(0, 10, DM_SAYS_OWNED);
+    assert_int_equal(settled_at(1), 102);
     assert_false(dm_quorum_hold(&quorum, at(12)).is_token_soft);
-    renew(0, 20, DM_SAYS_UNKNOWN);
+    renew(1, 20, DM_SAYS_UNKNOWN);
     assert_true(dm_quorum_hold(&quorum, at(22)).is_token_soft);
-    own(0, 30, 50); /* new data */
+    own(1, 30, 50); /* new data */
     assert_true(dm_quorum_hold(&quorum, at(32)).is_token_soft);
-    renew(0, 40, DM_SAYS_OWNED);
+    renew(1, 40, DM_SAYS_OWNED);
     assert_false(dm_quorum_hold(&quorum, at(42)).is_token_soft);
 }
 
@@ -275,7 +436,19 @@ int main(void)
         THREE(test_a_try_is_owned_when_the_grace_is_over),
         THREE(test_a_hold_stays_certain_when_a_new_server_has_forgotten_the_hold),
         THREE(test_a_hold_is_lost_when_the_grace_ends_too_soon),
-        THREE(test_a_token_is_the_highest_of_the_first_majority_and_stays),
+        THREE(test_a_token_is_the_highest_when_a_majority_owns),
+        THREE(test_a_token_is_the_second_when_all_three_own),
+        FIVE(test_a_token_of_five_is_of_a_lower_rank_with_each_server_that_owns),
+        THREE(test_a_token_stays_when_another_server_comes),
+        THREE(test_a_token_is_not_of_a_server_whose_certainty_is_over),
+        THREE(test_a_token_is_soft_until_it_is_settled),
+        THREE(test_a_token_is_not_believed_when_it_is_far_ahead_of_the_clocks),
+        THREE(test_a_hold_goes_on_without_a_token_when_a_server_of_two_has_jumped),
+        THREE(test_a_token_is_believed_up_to_a_day_ahead_of_the_clock),
+        THREE(test_a_server_does_not_prove_its_token_by_its_own_clock),
+        THREE(test_tokens_are_believed_when_one_clock_is_years_behind),
+        THREE(test_no_token_is_settled_when_a_server_tells_no_clock),
+        THREE(test_no_token_is_settled_below_one_that_is_not_believed),
         THREE(test_a_token_is_new_when_the_attempt_asks_anew),
         THREE(test_a_token_is_of_the_servers_that_have_the_hold),
         THREE(test_a_token_is_firm_when_a_majority_has_it),

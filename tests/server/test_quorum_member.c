@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A quorum with one bad member: a stranger wrote its data, somebody holds a lock there alone, or it lies.  The names
+ * stay usable, by the two others.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hold.h"
+#include "core/quorum.h"
+#include "trio.h"
+
+#define TURNS 10
+
+static uint64_t token_on(int server, const char *name)
+{
+    return strtoull(side_text(trio[server]->side, "HGET %s token", key_of("state", name)), NULL, 10);
+}
+
+/* In the units of the servers; the token that a process is told has a number of the process behind. */
+static uint64_t told_token(struct actor *actor, const char *name)
+{
+    return (uint64_t)actor_value(actor, "token %s", name) >> DM_TOKEN_SHIFT;
+}
+
+static uint64_t furthest_token(const struct server *server)
+{
+    const char *seconds = side_text(server->side, "TIME");
+
+    return strtoull(seconds, NULL, 10) * 1000000 - DM_TOKEN_EPOCH_US + DM_QUORUM_AHEAD_US + 2000000;
+}
+
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+/* Both processes hold in turns, with tokens that rise; those of the server `bad` are not to be seen elsewhere. */
+static void check_tokens(const char *name, int bad)
+{
+    uint64_t token = 0;
+
+    for (int i = 0; i < TURNS; i++) {
+        struct actor *actor = i % 2 ? trio_holder : trio_waiter;
+        uint64_t next;
+
+        actor_do(actor, "0", "lock %s", name);
+        next = told_token(actor, name);
+        assert_true(next > token);
+        token = next;
+        actor_do(actor, "0", "unlock %s", name);
+    }
+    for (int i = 0; i < TRIO; i++) {
+        if (i != bad)
+            assert_true(token_on(i, name) <= furthest_token(trio[i]));
+    }
+}
+
+/* H5: the token there cannot be followed by many others; the renewals must not carry it to the other servers. */
+static void test_tokens_stay_below_the_limit_when_one_server_has_jumped(void **state)
+{
+    char name[16];
+
+    (void)state;
+    for (int bad = 0; bad < TRIO; bad++) {
+        snprintf(name, sizeof name, "q/jump%d", bad);
+        trio_init(name);
+        assert_true(
+            side_try(trio[bad]->side, "HSET %s token %" PRIu64, key_of("state", name), DM_TOKEN_LIMIT - 1 - TURNS / 2));
+        check_tokens(name, bad);
+        server_kill(trio[bad]);
+        actor_do(trio_holder, "0", "lock %s", name);
+        assert_true(told_token(trio_holder, name) <= furthest_token(trio[(bad + 1) % TRIO]));
+        actor_do(trio_holder, "0", "unlock %s", name);
+        server_restart(trio[bad]);
+        server_reconnect(trio[bad]);
+    }
+}
+
+/* ---- a lone holder ----------------------------------------------------------------------- */
+
+static int queue_of(const char *name)
+{
+    for (int i = 0; i < TRIO; i++) {
+        if (waiters_at(trio[i]->side, name) > 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Both processes have waited once: they have inboxes, and the name's queue is on the server that is returned. */
+static int warm_up(const char *name)
+{
+    int home = -1;
+
+    trio_init(name);
+    actor_do(trio_waiter, "0", "lock %s", name);
+    actor_send(trio_holder, "lock %s", name);
+    wait_until((home = queue_of(name)) >= 0);
+    actor_do(trio_waiter, "0", "unlock %s", name);
+    actor_expect(trio_holder, "0");
+    actor_send(trio_waiter, "lock %s", name);
+    wait_until(queue_of(name) >= 0);
+    actor_do(trio_holder, "0", "unlock %s", name);
+    actor_expect(trio_waiter, "0");
+    actor_do(trio_waiter, "0", "unlock %s", name);
+    return home;
+}
+
+/* H8: for a third of the names this is the server where turns are taken. */
+static void test_a_holder_of_one_server_alone_is_passed(void **state)
+{
+    (void)state;
+    warm_up("q/lone");
+    for (int i = 0; i < TRIO; i++) {
+        struct actor *lone = actor_start_holder(trio[i], "q/lone", "");
+
+        for (int j = 0; j < 2; j++) {
+            actor_do(trio_waiter, "0", "lock q/lone");
+            actor_do(trio_holder, "EBUSY", "trylock q/lone");
+            actor_do(trio_waiter, "0", "unlock q/lone");
+        }
+        actor_do(lone, "0", "unlock q/lone");
+        actor_end(lone);
+    }
+}
+
+static void test_waiters_take_turns_beside_a_holder_of_one_server(void **state)
+{
+    char path[64];
+
+    (void)state;
+    warm_up("q/beside");
+    actor_do(trio_holder, "0", "init q/beside lease=1000 fair");
+    actor_do(trio_waiter, "0", "init q/beside lease=1000 fair");
+    snprintf(path, sizeof path, "%s/count", trio[0]->folder);
+    for (int i = 0; i < TRIO; i++) {
+        struct actor *lone = actor_start_holder(trio[i], "q/beside", "");
+
+        actor_begin_count(path);
+        actor_send(trio_holder, "count %s %d q/beside", path, TURNS);
+        actor_send(trio_waiter, "count %s %d q/beside", path, TURNS);
+        assert_string_equal(actor_answer_of_count(trio_holder, path), "0");
+        assert_string_equal(actor_answer_of_count(trio_waiter, path), "0");
+        assert_int_equal(actor_counted(path), 2 * TURNS);
+        actor_end(lone);
+    }
+}
+
+#define QUEUE_LIMIT 10000
+
+/* Strangers fill the queue of a name that is held. */
+static void fill_queue(int server, const char *name)
+{
+    static const char script[] = "redis.call('HSET', KEYS[2], 'wanted', 1)"
+                                 " for i = 1, 10000 do redis.call('ZADD', KEYS[1], i, 'x:1:' .. i) end"
+                                 " return redis.call('ZCARD', KEYS[1])";
+    struct side *side = trio[server]->side;
+
+    assert_int_equal(side_int(side, "EVAL %s 2 %s %s", script, key_of("queue", name), key_of("state", name)),
+                     QUEUE_LIMIT);
+}
+
+/* The server where turns are taken has no room: the attempt waits at another. */
+static void test_an_attempt_waits_elsewhere_when_the_queue_is_full(void **state)
+{
+    int home = warm_up("q/full");
+
+    (void)state;
+    actor_do(trio_holder, "0", "lock q/full");
+    fill_queue(home, "q/full");
+    actor_send(trio_waiter, "lock q/full");
+    wait_until(trio_waiters("q/full") == 2);
+    assert_true(actor_is_silent(trio_waiter));
+    actor_do(trio_holder, "0", "unlock q/full");
+    actor_expect(trio_waiter, "0");
+    actor_do(trio_waiter, "0", "unlock q/full");
+}
+
+/* Where all queues are full, the call says so. */
+static void test_an_attempt_is_refused_when_all_queues_are_full(void **state)
+{
+    (void)state;
+    warm_up("q/all-full");
+    actor_do(trio_holder, "0", "lock q/all-full");
+    for (int i = 0; i < TRIO; i++)
+        fill_queue(i, "q/all-full");
+    actor_do(trio_waiter, "EAGAIN", "lock q/all-full");
+    actor_do(trio_holder, "0", "unlock q/all-full");
+}
+
+int main(int argc, char **argv)
+{
+#define USUAL(test) cmocka_unit_test_setup_teardown(test, trio_begin_test, trio_end_test)
+    const struct CMUnitTest tests[] = {
+        USUAL(test_tokens_stay_below_the_limit_when_one_server_has_jumped),
+        USUAL(test_a_holder_of_one_server_alone_is_passed),
+        USUAL(test_waiters_take_turns_beside_a_holder_of_one_server),
+        USUAL(test_an_attempt_waits_elsewhere_when_the_queue_is_full),
+        USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, trio_begin_group, trio_end_group);
+}
