@@ -2,95 +2,226 @@
 #include "command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/relay.h"
+#include "say.h"
 #include "tool.h"
+#include "tree.h"
+
+/* A command may leave processes behind for a moment; after this time they are told about. */
+#define LEFT_BEHIND_S 1
+
+static pid_t warden;
+static int report = -1; /* the warden writes 0 or an errno value when the command was started, then its wait status */
+
+/* ---- the warden -------------------------------------------------------------------------- */
+
+/* What the warden knows. */
+struct job {
+    const struct command *command;
+    pid_t parent, pid;
+    int status;
+    bool has_ended; /* the command has */
+    bool is_over;   /* the job is */
+    bool is_told;
+};
 
 /*
  * The signal of death is set before the look at the parent: an earlier death is seen here, and a later one sends the
- * signal.  The kernel keeps the setting over execve().
+ * signal.  The kernel keeps the setting over execve(), but for programs that are set-user-ID.
  */
-static _Noreturn void become(char *const *command, int signal_of_death, pid_t parent, const sigset_t *mask)
+static _Noreturn void become(const struct command *command, pid_t parent, const sigset_t *mask)
 {
     int reason;
 
-    if (signal_of_death) {
-        prctl(PR_SET_PDEATHSIG, signal_of_death);
+    if (command->signal_of_death) {
+        prctl(PR_SET_PDEATHSIG, command->signal_of_death);
         if (getppid() != parent)
             _exit(TOOL_LOST);
     }
     sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(command[0], command);
+    execvp(command->words[0], command->words);
     reason = errno;
-    dprintf(STDERR_FILENO, "dmutex: %s: %s\n", command[0], strerror(reason));
+    dprintf(STDERR_FILENO, "dmutex: %s: %s\n", command->words[0], strerror(reason));
     _exit(reason == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN);
 }
 
-/*
- * This process becomes the parent of orphaned descendants (subreaper), so that command_signal_all() finds a process
- * whose own parent has ended.  A parent may have ignored SIGCHLD: then no wait could succeed.
- */
-pid_t command_start(char *const *command, int signal_of_death)
+/* Reaps whatever has ended. */
+static void look_for_ends(struct job *job)
 {
-    sigset_t signals = dm_relay_signals(), mask;
-    pid_t parent = getpid(), pid;
-
-    signal(SIGCHLD, SIG_DFL);
-    if (signal_of_death)
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-    pthread_sigmask(SIG_BLOCK, &signals, &mask);
-    pid = fork();
-    if (pid == 0)
-        become(command, signal_of_death, parent, &mask);
-    return pid;
-}
-
-/*
- * A signal from the terminal (si_code above 0, from the kernel) goes to the whole group, to which the command belongs:
- * the command has the signal already.
- */
-static void pass_on(pid_t pid, const siginfo_t *info)
-{
-    if (info->si_signo == SIGCONT || info->si_code <= 0)
-        kill(pid, info->si_signo);
-}
-
-/* Reaps whatever has ended.  True once the command has. */
-static bool has_ended(pid_t pid, int *ret_status)
-{
-    bool is_over = false;
     int status;
     pid_t ended;
 
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (ended == pid) {
-            *ret_status = status;
-            is_over = true;
-        }
+        if (ended != job->pid)
+            continue;
+        job->status = status;
+        job->has_ended = true;
     }
-    return is_over;
+    job->is_over = job->has_ended && (ended < 0 || job->command->is_alone);
 }
 
-/* SIGCHLD only ends the wait, because one SIGCHLD may stand for several ends. */
-int command_await(pid_t pid)
+/* Signals that ask a program to end are for the whole job; others mean something to the command alone. */
+static void deliver(const struct job *job, int number)
+{
+    bool asks_to_end = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+
+    if (asks_to_end && !job->command->is_alone)
+        tree_signal(getpid(), number);
+    else if (!job->has_ended)
+        kill(job->pid, number);
+}
+
+static void tell_left_behind(struct job *job)
+{
+    char text[SAY_NAME_ROOM];
+
+    if (job->is_told)
+        return;
+    job->is_told = true;
+    say("%s: the command has ended, and the lock is kept until the processes end that it left behind; with --close it "
+        "is given back at once",
+        say_name(job->command->name, text));
+}
+
+static void tell_of_death(const struct job *job)
+{
+    int number = job->command->signal_of_death;
+    pid_t forbidden = number ? tree_signal(getpid(), number) : 0;
+    char text[SAY_NAME_ROOM];
+
+    if (forbidden)
+        say("%s: dmutex run was killed, and process %d of another user goes on without the lock",
+            say_name(job->command->name, text), (int)forbidden);
+}
+
+/*
+ * SIGCHLD only ends the wait, because one SIGCHLD may stand for several ends; the parent's death is a SIGCHLD, too.
+ * Only the parent passes signals on: what comes from elsewhere has come to the parent, or to the whole group.
+ */
+static void watch(struct job *job)
 {
     sigset_t signals = dm_relay_signals();
-    int status = 0;
+    struct timespec limit = { .tv_sec = LEFT_BEHIND_S };
 
-    while (!has_ended(pid, &status)) {
+    look_for_ends(job);
+    while (!job->is_over && getppid() == job->parent) {
+        siginfo_t info = { 0 };
+        int number = sigtimedwait(&signals, &info, job->has_ended && !job->is_told ? &limit : NULL);
+
+        if (number < 0 && errno == EAGAIN)
+            tell_left_behind(job);
+        else if (number > 0 && number != SIGCHLD && info.si_pid == job->parent)
+            deliver(job, number);
+        look_for_ends(job);
+    }
+}
+
+static _Noreturn void keep_ward(const struct command *command, pid_t parent, int out, const sigset_t *mask)
+{
+    struct job job = { .command = command, .parent = parent };
+    pid_t self = getpid();
+    int error;
+
+    prctl(PR_SET_NAME, "dmutex-warden");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGCHLD);
+    job.pid = getppid() == parent ? fork() : -1;
+    error = job.pid < 0 ? errno : 0;
+    if (job.pid == 0)
+        become(command, self, mask);
+    if (write(out, &error, sizeof error) != sizeof error || error)
+        _exit(TOOL_LOST);
+    watch(&job);
+    if (!job.is_over)
+        tell_of_death(&job);
+    else if (write(out, &job.status, sizeof job.status) != sizeof job.status)
+        _exit(TOOL_LOST);
+    _exit(0);
+}
+
+/* ---- this process ------------------------------------------------------------------------ */
+
+/* False at the end. */
+static bool read_report(int *ret_number)
+{
+    ssize_t got;
+
+    do
+        got = read(report, ret_number, sizeof *ret_number);
+    while (got < 0 && errno == EINTR);
+    return got == sizeof *ret_number;
+}
+
+/* A parent may have ignored SIGCHLD: then no wait could succeed. */
+static bool start_warden(const struct command *command, const int ends[2])
+{
+    sigset_t signals = dm_relay_signals(), mask;
+    pid_t parent = getpid();
+
+    signal(SIGCHLD, SIG_DFL);
+    pthread_sigmask(SIG_BLOCK, &signals, &mask);
+    warden = fork();
+    if (warden == 0)
+        keep_ward(command, parent, ends[1], &mask);
+    return warden > 0;
+}
+
+/* Comes back when the command was forked: from then on command_signal_all() finds it. */
+bool command_start(const struct command *command)
+{
+    int ends[2], error = 0;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    report = ends[0];
+    if (!start_warden(command, ends))
+        error = errno;
+    close(ends[1]);
+    if (!error && !read_report(&error))
+        error = ECHILD;
+    errno = error;
+    return error == 0;
+}
+
+/*
+ * A signal from the terminal (si_code above 0, from the kernel) goes to the whole group, to which the job belongs: it
+ * has the signal already.
+ */
+static void pass_on(const siginfo_t *info)
+{
+    if (info->si_signo == SIGCONT || info->si_code <= 0)
+        kill(warden, info->si_signo);
+}
+
+/* Other children of this process, from before exec, are nobody's business here. */
+int command_await(void)
+{
+    sigset_t signals = dm_relay_signals();
+    int end, status;
+    pid_t ended;
+
+    while ((ended = waitpid(warden, &end, WNOHANG)) == 0) {
         siginfo_t info;
 
         if (sigwaitinfo(&signals, &info) > 0 && info.si_signo != SIGCHLD)
-            pass_on(pid, &info);
+            pass_on(&info);
     }
-    return status;
+    return read_report(&status) ? status : end;
+}
+
+pid_t command_signal_all(int number)
+{
+    return warden > 0 ? tree_signal(warden, number) : 0;
 }
 
 bool command_ended_by_signal(int status)

@@ -52,6 +52,7 @@ tools_dmutex_SOURCES = \
     tools/tool.h \
     tools/top.c \
     tools/tree.c \
+    tools/tree.h \
     tools/wait.c \
     tools/waiting.c \
     tools/waiting.h

@@ -3,10 +3,11 @@
  * dmutex run: acquires a lock, runs a command, releases the lock, and ends as the command did.
  *
  * 1. The command begins after the grant and is told the fencing token.
- * 2. The lock is released after the command's end, not after the end of processes that the command leaves behind.
+ * 2. The lock is released after the end of the command and of all processes that it leaves behind, as the lock of
+ *    flock(1) is; with --close after the command's end.
  * 3. If the hold is lost while the command runs, the library's thread sends the command and its descendants a signal,
  *    before another holder can have the lock, and the exit status is TOOL_LOST, whatever the command's status.
- * 4. If this process is killed, the kernel sends the command that signal.
+ * 4. If this process is killed, they get that signal, too (command.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,6 +40,7 @@ struct job {
     int status_if_held;
     unsigned lease_ms; /* 0: the library's own */
     int on_lost;       /* the signal; 0: none */
+    bool is_alone;     /* the lock is not kept for what the command leaves behind */
 };
 
 /* ---- options ----------------------------------------------------------------------------- */
@@ -108,6 +110,8 @@ static int take(struct job *job, int option, char **argv)
     } else if (option == 'L') {
         if (!read_signal(optarg, &job->on_lost))
             return tool_misused(argv, "--on-lost %s: not a signal, and not \"none\"", optarg);
+    } else if (option == 'o') {
+        job->is_alone = true;
     } else if (option != 'x') {
         return TOOL_USAGE;
     }
@@ -133,22 +137,17 @@ static bool take_shell(struct job *job)
 static int read_options(int argc, char **argv, struct job *ret_job)
 {
     static const struct option options[] = {
-        { "nonblock", no_argument, NULL, 'n' },
-        { "nb", no_argument, NULL, 'n' },
-        { "exclusive", no_argument, NULL, 'x' },
-        { "shared", no_argument, NULL, 's' },
-        { "quiet", no_argument, NULL, 'q' },
-        { "wait", required_argument, NULL, 'w' },
-        { "timeout", required_argument, NULL, 'w' },
-        { "conflict-exit-code", required_argument, NULL, 'E' },
-        { "lease", required_argument, NULL, 'l' },
-        { "on-lost", required_argument, NULL, 'L' },
-        { NULL, 0, NULL, 0 },
+        { "nonblock", no_argument, NULL, 'n' },      { "nb", no_argument, NULL, 'n' },
+        { "exclusive", no_argument, NULL, 'x' },     { "shared", no_argument, NULL, 's' },
+        { "quiet", no_argument, NULL, 'q' },         { "wait", required_argument, NULL, 'w' },
+        { "timeout", required_argument, NULL, 'w' }, { "conflict-exit-code", required_argument, NULL, 'E' },
+        { "lease", required_argument, NULL, 'l' },   { "on-lost", required_argument, NULL, 'L' },
+        { "close", no_argument, NULL, 'o' },         { NULL, 0, NULL, 0 },
     };
     struct job job = { .patience_s = -1, .status_if_held = TOOL_HELD, .on_lost = SIGTERM };
     int option, error = 0;
 
-    while (!error && (option = tool_option(argc, argv, "+nqxsw:E:", options)) != -1)
+    while (!error && (option = tool_option(argc, argv, "+nqxsow:E:", options)) != -1)
         error = take(&job, option, argv);
     if (error)
         return error;
@@ -165,6 +164,9 @@ static int read_options(int argc, char **argv, struct job *ret_job)
 }
 
 /* ---- the lock ---------------------------------------------------------------------------- */
+
+/* The usual connect_timeout: so long a try may take without an answer. */
+#define TRY_S 2
 
 static int set_up(const struct job *job, dmutex_t *mutex)
 {
@@ -190,16 +192,26 @@ static struct timespec after_s(double seconds)
     return at;
 }
 
+/* A server that is away may come back in time; what it refuses, it will refuse again. */
+static bool may_come(int error)
+{
+    return error == ENOLCK && !dm_view_is_reachable() && tool_status_of(dmutex_strerror_np()) == TOOL_UNREACHABLE;
+}
+
 /*
  * A try first: a server that cannot be used is told at once, with DMUTEX_ONDOWN=wait too, where a lock would wait.  A
- * lock that waits already goes on waiting when the server goes away, as DMUTEX_ONDOWN says.
+ * patient caller waits for the server as well as for the lock.  A try takes its own time, which may be longer than a
+ * short patience: then there is none.
  */
 static int acquire(const struct job *job, dmutex_t *mutex)
 {
     struct timespec until = after_s(job->patience_s > 0 ? job->patience_s : 0);
-    int error = dmutex_trylock(mutex);
+    bool is_patient = job->patience_s > 0 && !job->never_waits;
+    int error = EBUSY;
 
-    if (error != EBUSY || job->never_waits || job->patience_s == 0)
+    if (!is_patient || job->patience_s >= TRY_S)
+        error = dmutex_trylock(mutex);
+    if ((error != EBUSY && !(is_patient && may_come(error))) || job->never_waits || job->patience_s == 0)
         return error;
     leaving_begin();
     waiting_begin(job->name);
@@ -254,15 +266,12 @@ static void tell_held(const struct job *job, int error)
 
 static int refused(const struct job *job, int error)
 {
-    int status;
-
     if (is_held(error)) {
         if (!job->is_quiet)
             tell_held(job, error);
         return job->status_if_held;
     }
-    status = tool_failed(job->name);
-    return error == ETIMEDOUT ? TOOL_UNREACHABLE : status;
+    return tool_failed(job->name);
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
@@ -274,6 +283,7 @@ static int refused(const struct job *job, int error)
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static bool is_lost;
 static int signal_of_loss;
+static pid_t forbidden; /* a process that goes on after the loss, because this user may not signal it */
 
 /* In the library's thread. */
 static void lose(const char *name, uint64_t token, void *user)
@@ -282,7 +292,7 @@ static void lose(const char *name, uint64_t token, void *user)
     pthread_mutex_lock(&guard);
     is_lost = true;
     if (signal_of_loss)
-        command_signal_all(signal_of_loss);
+        forbidden = command_signal_all(signal_of_loss);
     pthread_mutex_unlock(&guard);
 }
 
@@ -294,7 +304,7 @@ static bool look_for_loss(bool may_send)
     pthread_mutex_lock(&guard);
     was_lost = is_lost;
     if (is_lost && may_send && signal_of_loss)
-        command_signal_all(signal_of_loss);
+        forbidden = command_signal_all(signal_of_loss);
     pthread_mutex_unlock(&guard);
     return was_lost;
 }
@@ -310,31 +320,39 @@ static void describe(const struct job *job, dmutex_t *mutex)
     setenv("DMUTEX_NAME", job->name, 1);
 }
 
+static int tell_loss(const struct job *job, int status)
+{
+    char text[SAY_NAME_ROOM];
+
+    say_name(job->name, text);
+    say("%s: the lock was lost while the command ran: another holder may have been inside; the command ended with %s "
+        "%d",
+        text, command_ended_by_signal(status) ? "signal" : "status", command_number_of(status));
+    if (forbidden)
+        say("%s: process %d of another user got no signal: run dmutex as that user, or as root", text, (int)forbidden);
+    return TOOL_LOST;
+}
+
 /* The first look is for a loss that found no command to send the signal to. */
 static int run_holding(const struct job *job, dmutex_t *mutex)
 {
-    char text[SAY_NAME_ROOM];
+    const struct command command = { job->command, job->name, job->on_lost, job->is_alone };
     int status, error;
-    pid_t pid;
 
     describe(job, mutex);
-    pid = command_start(job->command, job->on_lost);
-    if (pid < 0) {
+    if (!command_start(&command)) {
         say("%s: %s", job->command[0], strerror(errno));
         dmutex_unlock(mutex);
         return TOOL_CANNOT_RUN;
     }
     look_for_loss(true);
-    status = command_await(pid);
+    status = command_await();
     error = dmutex_unlock(mutex);
     if (!look_for_loss(false) && !error) {
         dm_view_leave(); /* writes the counters: a signal runs no destructor */
         return dm_relay_end(status);
     }
-    say("%s: the lock was lost while the command ran: another holder may have been inside; the command ended with %s "
-        "%d",
-        say_name(job->name, text), command_ended_by_signal(status) ? "signal" : "status", command_number_of(status));
-    return TOOL_LOST;
+    return tell_loss(job, status);
 }
 
 /* Others are shown the command's name as the holder, not "dmutex".  Before the first use of the library. */
@@ -369,12 +387,14 @@ static int run(int argc, char **argv)
 
 const struct word word_run = {
     .name = "run",
-    .arguments = "[-n | -w SECONDS] [-q] [-E STATUS] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",
+    .arguments =
+        "[-n | -w SECONDS] [-q] [-E STATUS] [-o] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",
     .purpose = "run a command while holding a lock",
     .options = "  -n, --nonblock         fail in silence if the lock is held\n"
                "  -w, --wait SECONDS     fail if the lock is not had in this time, and say who holds it\n"
                "  -q, --quiet            do not say so\n"
                "  -E STATUS              the exit status of both, instead of 75\n"
+               "  -o, --close            give the lock back when the command ends, whatever it leaves behind\n"
                "      --lease MS         how long the server keeps the lock without a word, 100 to 3600000\n"
                "      --on-lost SIGNAL   sent to the command when the lock is lost: TERM, or another, or none\n"
                "\n"

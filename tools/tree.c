@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The descendants of this process, by /proc: a signal to one process of a shell's pipeline would leave the others. */
+/* The descendants of a process, by /proc: a signal to one process of a shell's pipeline would leave the others. */
+#include "tree.h"
+
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
-
 struct process {
     pid_t pid, parent;
-    bool is_mine;
+    bool is_below;
 };
 
 struct list {
@@ -64,42 +66,44 @@ static struct list read_all(void)
     return list;
 }
 
-static bool is_mine(const struct list *list, pid_t parent)
+static bool is_below(const struct list *list, pid_t parent, pid_t root)
 {
-    if (parent == getpid())
+    if (parent == root)
         return true;
     for (size_t i = 0; i < list->count; i++)
         if (list->processes[i].pid == parent)
-            return list->processes[i].is_mine;
+            return list->processes[i].is_below;
     return false;
 }
 
 /* True if a descendant was found that was not marked before. */
-static bool mark(struct list *list)
+static bool mark(struct list *list, pid_t root)
 {
     bool is_new = false;
 
     for (size_t i = 0; i < list->count; i++) {
         struct process *process = &list->processes[i];
 
-        if (!process->is_mine && is_mine(list, process->parent))
-            process->is_mine = is_new = true;
+        if (!process->is_below && is_below(list, process->parent, root))
+            process->is_below = is_new = true;
     }
     return is_new;
 }
 
 /*
  * A process that a descendant makes meanwhile is missed, unless the maker ends by the signal only after the look.  Then
- * the new process is an orphan that no signal has reached; PR_SET_PDEATHSIG is for the command alone.
+ * the new process is an orphan that no signal has reached.
  */
-void command_signal_all(int number)
+pid_t tree_signal(pid_t root, int number)
 {
     struct list list = read_all();
+    pid_t forbidden = 0;
 
-    while (mark(&list))
+    while (mark(&list, root))
         continue;
     for (size_t i = 0; i < list.count; i++)
-        if (list.processes[i].is_mine)
-            kill(list.processes[i].pid, number);
+        if (list.processes[i].is_below && kill(list.processes[i].pid, number) < 0 && errno == EPERM)
+            forbidden = list.processes[i].pid;
     free(list.processes);
+    return forbidden;
 }

@@ -144,6 +144,29 @@ static void test_run_ends_when_the_server_does_not_answer(void **state)
     assert_status(69);
 }
 
+/* R5: the patience is for the server as well as for the lock, but not for what the server refuses. */
+static void test_run_waits_for_the_server_when_it_has_time(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    server_kill(the_server);
+    pid = tool_start("DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=100&command_timeout=100\" DMUTEX_LOG=info "
+                     "exec $dmutex run -w 1000 t/patient touch $F/patient");
+    wait_until(tool_has_said("cannot be opened"));
+    command_run("DMUTEX_URL=\"$DMUTEX_URL&connect_timeout=100&command_timeout=100\" "
+                "exec $dmutex run -w 3 t/x touch $F/ran");
+    assert_status(69);
+    server_restart(the_server);
+    assert_int_equal(tool_await(pid), 0);
+    assert_true(tool_has("patient"));
+    command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex run -w 1000 t/x touch $F/ran", the_server->path);
+    assert_status(77);
+    command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex run -w 0.3 t/x touch $F/ran", the_server->path);
+    assert_status(77);
+    assert_false(tool_has("ran"));
+}
+
 /* A server without memory grants nobody the lock, which is not the same as a lock that another holds. */
 static void test_run_says_why_when_the_server_has_no_memory(void **state)
 {
@@ -357,6 +380,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_says_why_when_the_server_cannot_be_used),
         cmocka_unit_test(test_run_needs_no_more_than_the_documented_rights),
         cmocka_unit_test(test_run_ends_when_the_server_does_not_answer),
+        cmocka_unit_test(test_run_waits_for_the_server_when_it_has_time),
         cmocka_unit_test(test_run_says_why_when_the_server_has_no_memory),
         cmocka_unit_test(test_run_gives_up_when_the_lock_is_held),
         cmocka_unit_test(test_run_says_why_when_the_server_is_in_its_grace),

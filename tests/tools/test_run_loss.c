@@ -171,6 +171,92 @@ static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state
     assert_int_equal(tool_await(pid), 76);
 }
 
+/* ---- descendants ------------------------------------------------------------------------- */
+
+/* A process in a session of its own, as a daemon, which the command does not wait for. */
+#define LEAVES_BEHIND \
+    "sh -c 'setsid sh -c \"echo \\$\\$ >$F/b; mv $F/b $F/begun; read go <$F/go\" & until test -e $F/begun; do :; done'"
+
+/* R7: as the lock of flock(1), which goes with the descriptor. */
+static void test_run_keeps_the_lock_when_the_command_leaves_a_process_behind(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec $dmutex run t/left -- " LEAVES_BEHIND);
+    wait_until(tool_has_said("t/left: the command has ended, and the lock is kept until the processes end"));
+    assert_true(proc_is_alive((pid_t)tool_number("begun")));
+    assert_true(tool_is_held("t/left"));
+    tool_go();
+    assert_int_equal(tool_await(pid), 0);
+    assert_false(tool_is_held("t/left"));
+}
+
+static void test_run_gives_the_lock_back_with_the_command_when_told_to_close(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec $dmutex run --close t/closed -- " LEAVES_BEHIND);
+    assert_int_equal(tool_await(pid), 0);
+    assert_true(proc_is_alive((pid_t)tool_number("begun")));
+    assert_false(tool_is_held("t/closed"));
+    tool_go();
+    wait_until(!proc_is_alive((pid_t)tool_number("begun")));
+}
+
+/* R7: the shell alone would end, and what it has started would work on; when run has ended, all have. */
+static void test_run_ends_all_descendants_when_it_is_terminated(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec $dmutex run t/all -- "
+                     "sh -c 'setsid sleep 1000 & echo $! >$F/b; mv $F/b $F/begun; wait'");
+    wait_until(tool_has("begun"));
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_await(pid), 143);
+    assert_false(proc_is_alive((pid_t)tool_number("begun")));
+    assert_false(tool_is_held("t/all"));
+}
+
+/* H10: the kernel forgets the signal of death of a process that changes its user. */
+static void test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    command_run("rm -f $F/begun; mkfifo $F/mine; chmod 666 $F/mine");
+    pid = tool_start("exec $dmutex run --lease 2000 t/user -- sh -c 'echo $$ >$F/b; mv $F/b $F/begun; "
+                     "exec setpriv --reuid=65534 --clear-groups sh -c \"echo >&9; read go <&8\" 9>$F/mine 8<>$F/go'");
+    command_run("read word <$F/mine");
+    kill(pid, SIGKILL);
+    assert_int_equal(tool_await(pid), 137);
+    wait_until(!proc_is_alive((pid_t)tool_number("begun")));
+}
+
+/* H10: what a script has started before it became dmutex run is no part of the job. */
+static void test_run_leaves_other_children_alone_when_a_script_became_it(void **state)
+{
+    pid_t pid, other;
+
+    (void)state;
+    command_run("rm -f $F/begun $F/other");
+    pid = tool_start("sleep 1000 & echo $! >$F/other; exec $dmutex run t/script -- "
+                     "sh -c 'echo >$F/begun; read go <$F/go'");
+    wait_until(tool_has("begun"));
+    other = (pid_t)tool_number("other");
+    break_lock("t/script");
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(proc_is_alive(other));
+    kill(other, SIGKILL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +270,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_the_command_when_it_is_killed_itself),
         cmocka_unit_test(test_lock_is_free_when_the_process_group_is_killed),
         cmocka_unit_test(test_run_tells_the_loss_when_it_was_stopped_for_a_lease),
+        cmocka_unit_test(test_run_keeps_the_lock_when_the_command_leaves_a_process_behind),
+        cmocka_unit_test(test_run_gives_the_lock_back_with_the_command_when_told_to_close),
+        cmocka_unit_test(test_run_ends_all_descendants_when_it_is_terminated),
+        cmocka_unit_test(test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself),
+        cmocka_unit_test(test_run_leaves_other_children_alone_when_a_script_became_it),
     };
 
     test_begin(argc, argv);
