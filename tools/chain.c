@@ -54,7 +54,7 @@ static void follow(const struct gathered *gathered, struct chain *chain)
     chain->is_circle = next && has_name(chain, next);
 }
 
-/* A waiter on a condition waits for a signal, which no thread is known to owe. */
+/* A waiter on a condition waits for a signal, which no thread is known to owe.  A silent waiter is perhaps dead. */
 int chain_find(const struct gathered *gathered, struct chain *ret_chains, int room)
 {
     int count = 0;
@@ -63,8 +63,9 @@ int chain_find(const struct gathered *gathered, struct chain *ret_chains, int ro
         const struct seen *seen = &gathered->seen[i];
 
         for (int j = 0; j < seen->data.waiter_count && !seen_is_condition(seen); j++)
-            count = insert(ret_chains, count, room,
-                           (struct chain){ .waiter = &seen->waiters[j], .names = { seen }, .count = 1 });
+            if (!seen_is_silent(&seen->waiters[j]))
+                count = insert(ret_chains, count, room,
+                               (struct chain){ .waiter = &seen->waiters[j], .names = { seen }, .count = 1 });
     }
     for (int i = 0; i < count; i++)
         follow(gathered, &ret_chains[i]);

@@ -7,12 +7,15 @@
 
 #include "api/view.h"
 
-/* A name that somebody may want to know of: held, waited for, or with a fault. */
+/*
+ * A name that somebody may want to know of: held, waited for, not recoverable, or with a fault.  The health "dead" is
+ * no such thing: each process that ends inside leaves it, and the next holder mends it or needs no mending.
+ */
 static bool is_busy(const struct seen *seen)
 {
     const dmutex_info_t *shown = &seen->data.info.shown;
 
-    return shown->locked || shown->waiters || shown->health || seen->fault;
+    return shown->locked || shown->waiters || shown->health > 1 || seen->fault;
 }
 
 static bool is_wanted(const struct gathered *gathered, const struct seen *seen)

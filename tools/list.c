@@ -18,7 +18,7 @@ static const char *words_of_health(const struct seen *seen)
     case 0:
         return "";
     case 1:
-        return ", a holder died";
+        return ", not given back";
     default:
         return ", not recoverable";
     }

@@ -44,6 +44,8 @@ tools_dmutex_SOURCES = \
     tools/run.c \
     tools/say.c \
     tools/say.h \
+    tools/screen.c \
+    tools/screen.h \
     tools/seen.c \
     tools/seen.h \
     tools/show.c \

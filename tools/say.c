@@ -57,6 +57,23 @@ const char *say_time(int64_t ms, char ret_text[SAY_TIME_ROOM])
     return ret_text;
 }
 
+const char *say_short_time(int64_t ms, char ret_text[SAY_TIME_ROOM])
+{
+    int64_t seconds = ms / 1000, minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
+
+    if (seconds < 60)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 ".%" PRId64 "s", seconds, ms % 1000 / 100);
+    else if (minutes < 60)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 "m%02" PRId64 "s", minutes, seconds % 60);
+    else if (hours < 48)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 "h%02" PRId64 "m", hours, minutes % 60);
+    else if (days < 100)
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 "d%02" PRId64 "h", days, hours % 24);
+    else
+        snprintf(ret_text, SAY_TIME_ROOM, "%" PRId64 "d", days);
+    return ret_text;
+}
+
 static bool is_begin_of_character(char byte)
 {
     return ((unsigned char)byte & 0xC0) != 0x80;

@@ -22,6 +22,9 @@ const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM]);
 /* Writes a length of time as "0.3 s", "12.3 s", "4 min 3 s", "2 h 5 min", "3 d 2 h".  Returns ret_text. */
 const char *say_time(int64_t ms, char ret_text[SAY_TIME_ROOM]);
 
+/* The same in 6 columns at most: "12.3s", "4m03s", "2h05m", "3d02h", "412d". */
+const char *say_short_time(int64_t ms, char ret_text[SAY_TIME_ROOM]);
+
 /* The columns that a text needs: characters, not bytes. */
 int say_width(const char *text);
 

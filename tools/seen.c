@@ -90,6 +90,20 @@ const char *seen_holder(const struct seen *seen, char ret_text[SEEN_PARTY_ROOM])
     return ret_text;
 }
 
+bool seen_is_silent(const struct dm_seen_waiter *waiter)
+{
+    return waiter->silent_ms > (int64_t)waiter->lease_ms;
+}
+
+unsigned seen_count_silent(const struct seen *seen)
+{
+    unsigned count = 0;
+
+    for (int i = 0; i < seen->data.waiter_count; i++)
+        count += seen_is_silent(&seen->waiters[i]);
+    return count;
+}
+
 const char *seen_health(const struct seen *seen)
 {
     static const char *const healths[] = { "clean", "dead", "notrecoverable" };

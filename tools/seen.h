@@ -32,6 +32,15 @@ const char *seen_party(uint32_t pid, const char *host, const char *program, char
 /* The holder of a mutex, or the job behind the keeper. */
 const char *seen_holder(const struct seen *seen, char ret_text[SEEN_PARTY_ROOM]);
 
+/*
+ * True if the server has not heard of the waiter for longer than its lease: a waiter asks three times in that time, so
+ * it is dead, stopped or cut off.
+ */
+bool seen_is_silent(const struct dm_seen_waiter *waiter);
+
+/* Of the waiters that were told. */
+unsigned seen_count_silent(const struct seen *seen);
+
 /* "clean", "dead", "notrecoverable". */
 const char *seen_health(const struct seen *seen);
 

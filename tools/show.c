@@ -88,18 +88,22 @@ static void print_queue(const struct seen *seen)
     for (int i = 0; i < seen->data.waiter_count; i++) {
         const struct dm_seen_waiter *waiter = &seen->waiters[i];
 
-        printf("  %7d   %s, thread %" PRIu64 ", for %s\n", i + 1,
+        printf("  %7d   %s, thread %" PRIu64 ", for %s", i + 1,
                seen_party(waiter->pid, waiter->host, waiter->program, party), waiter->thread,
                say_time(waiter->waited_ms, time));
+        if (seen_is_silent(waiter))
+            printf(", silent for %s: dead, stopped or cut off", say_time(waiter->silent_ms, time));
+        puts("");
     }
     if (waiters > (uint32_t)seen->data.waiter_count)
         printf("      ...   and %" PRIu32 " more\n", waiters - (uint32_t)seen->data.waiter_count);
 }
 
+/* A break leaves the same mark as a death. */
 static void print_health(const struct seen *seen)
 {
     if (seen->data.info.shown.health == 1)
-        puts("  health    a holder died: the next robust holder is told, and is to mend the data");
+        puts("  health    not given back: a holder died, or the lock was broken; the next robust holder is told");
     else if (seen->data.info.shown.health == 2)
         puts("  health    not recoverable: destroy the mutex and set it up again");
 }

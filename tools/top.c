@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "chain.h"
@@ -19,34 +16,44 @@
 #include "gather.h"
 #include "json.h"
 #include "say.h"
+#include "screen.h"
 #include "tool.h"
 
 #define DEADLOCKS_SHOWN 8
 #define WAITS_SHOWN 8
-#define NAME_COLUMNS 28
-#define HOLDER_COLUMNS 36
+#define WAIT_COLUMNS 120 /* narrower screens take two lines for a wait */
 
 /* The rows, the busiest first, and sums. */
 struct ranking {
     const struct seen **rows;
     size_t count;
-    unsigned held, waiting;
+    unsigned held, waiting, silent;
 };
+
+/* Silent waiters are perhaps dead, and are passed over by the server. */
+static unsigned count_waiting(const struct seen *seen)
+{
+    return seen->data.info.shown.waiters - seen_count_silent(seen);
+}
 
 static int64_t longest_wait_ms(const struct seen *seen)
 {
-    return seen->data.waiter_count ? seen->waiters[0].waited_ms : 0;
+    for (int i = 0; i < seen->data.waiter_count; i++)
+        if (!seen_is_silent(&seen->waiters[i]))
+            return seen->waiters[i].waited_ms;
+    return 0;
 }
 
 /* More waiters first, then the longer hold. */
 static int compare(const void *one, const void *other)
 {
-    const struct dm_info *a = &(*(const struct seen *const *)one)->data.info;
-    const struct dm_info *b = &(*(const struct seen *const *)other)->data.info;
+    const struct seen *a = *(const struct seen *const *)one, *b = *(const struct seen *const *)other;
+    unsigned a_waiting = count_waiting(a), b_waiting = count_waiting(b);
+    int64_t a_ms = a->data.info.held_ms, b_ms = b->data.info.held_ms;
 
-    if (a->shown.waiters != b->shown.waiters)
-        return a->shown.waiters < b->shown.waiters ? 1 : -1;
-    return (a->held_ms < b->held_ms) - (a->held_ms > b->held_ms);
+    if (a_waiting != b_waiting)
+        return a_waiting < b_waiting ? 1 : -1;
+    return (a_ms < b_ms) - (a_ms > b_ms);
 }
 
 static bool rank(const struct gathered *gathered, struct ranking *ret_ranking)
@@ -58,11 +65,14 @@ static bool rank(const struct gathered *gathered, struct ranking *ret_ranking)
     for (size_t i = 0; i < gathered->count; i++) {
         const struct seen *seen = &gathered->seen[i];
 
-        if (seen->fault || (!seen->data.info.shown.locked && !seen->data.info.shown.waiters))
+        if (seen->fault)
+            continue;
+        ranking.silent += seen_count_silent(seen);
+        if (!seen->data.info.shown.locked && count_waiting(seen) == 0)
             continue;
         ranking.rows[ranking.count++] = seen;
         ranking.held += seen->data.info.shown.locked != 0;
-        ranking.waiting += seen->data.info.shown.waiters;
+        ranking.waiting += count_waiting(seen);
     }
     qsort(ranking.rows, ranking.count, sizeof *ranking.rows, compare);
     *ret_ranking = ranking;
@@ -89,21 +99,70 @@ static unsigned count_grants(const struct gathered *before, const struct gathere
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-static void print_row(const struct seen *seen, const char *end)
-{
-    char name[SAY_NAME_ROOM], holder[SEEN_PARTY_ROOM] = "", held[SAY_TIME_ROOM] = "", waited[SAY_TIME_ROOM] = "";
+/* How the output is laid out. */
+struct page {
+    int columns;     /* of the screen; 0: as wide as the texts are */
+    size_t lines;    /* that the screen has room for, without the two headings */
+    const char *end; /* of each line: clears the rest of a line on the screen */
+    int name_least, name_most, holder_least, holder_most;
+};
 
-    if (seen->data.info.shown.locked) {
-        seen_holder(seen, holder);
-        say_time(seen->data.info.held_ms, held);
-    } else {
-        snprintf(holder, sizeof holder, seen_is_condition(seen) ? "(condition)" : "(free)");
+static const char *describe_row(const struct seen *seen, char ret_text[SEEN_PARTY_ROOM])
+{
+    if (seen->data.info.shown.locked)
+        seen_holder(seen, ret_text);
+    else
+        snprintf(ret_text, SEEN_PARTY_ROOM, seen_is_condition(seen) ? "(condition)" : "(free)");
+    return ret_text;
+}
+
+/*
+ * The numbers stand in 28 columns with their gaps, and are never cut; the last column stays empty, because clearing the
+ * rest of a full line takes its last letter away.  The name gets what the holders leave, or two fifths of the rest.
+ */
+static void lay_out(struct page *page, const struct ranking *ranking)
+{
+    int room = page->columns > 60 ? page->columns - 29 : 31, names = 4, holders = 7;
+    char text[SAY_NAME_ROOM];
+
+    if (!page->columns) {
+        page->name_least = 28, page->name_most = 60;
+        page->holder_least = 36, page->holder_most = 80;
+        return;
     }
-    if (seen->data.waiter_count)
-        say_time(longest_wait_ms(seen), waited);
-    say_cell(say_name(seen->name, name), NAME_COLUMNS, 60);
-    say_cell(holder, HOLDER_COLUMNS, 80);
-    printf("%12s  %7" PRIu32 "  %12s%s\n", held, seen->data.info.shown.waiters, waited, end);
+    for (size_t i = 0; i < ranking->count && i < page->lines; i++) {
+        int width = say_width(say_name(ranking->rows[i]->name, text));
+
+        names = width > names ? width : names;
+        width = say_width(describe_row(ranking->rows[i], text));
+        holders = width > holders ? width : holders;
+    }
+    page->name_most = room - holders > room * 2 / 5 ? room - holders : room * 2 / 5;
+    page->name_most = names < page->name_most ? names : page->name_most;
+    page->name_least = page->name_most;
+    page->holder_least = page->holder_most = room - page->name_most;
+}
+
+static void print_heading(const struct page *page)
+{
+    say_cell("NAME", page->name_least, page->name_most);
+    say_cell("HELD BY", page->holder_least, page->holder_most);
+    printf("%*s  %7s  %*s%s\n", page->columns ? 6 : 12, "FOR", "WAITING", page->columns ? 7 : 12, "LONGEST", page->end);
+}
+
+static void print_row(const struct page *page, const struct seen *seen)
+{
+    char name[SAY_NAME_ROOM], holder[SEEN_PARTY_ROOM], held[SAY_TIME_ROOM] = "", waited[SAY_TIME_ROOM] = "";
+    const char *(*say_length)(int64_t, char *) = page->columns ? say_short_time : say_time;
+
+    if (seen->data.info.shown.locked)
+        say_length(seen->data.info.held_ms, held);
+    if (count_waiting(seen) && seen->data.waiter_count)
+        say_length(longest_wait_ms(seen), waited);
+    say_cell(say_name(seen->name, name), page->name_least, page->name_most);
+    say_cell(describe_row(seen, holder), page->holder_least, page->holder_most);
+    printf("%*s  %7u  %*s%s\n", page->columns ? 6 : 12, held, count_waiting(seen), page->columns ? 7 : 12, waited,
+           page->end);
 }
 
 static void print_deadlock(const struct deadlock *deadlock, const char *end)
@@ -126,8 +185,13 @@ static const char *describe_holder(const struct seen *seen, char ret_text[SEEN_P
     return ret_text;
 }
 
-/* One line for each name. */
-static void print_chain(const struct chain *chain, const char *end)
+static bool is_narrow(const struct page *page)
+{
+    return page->columns && page->columns < WAIT_COLUMNS;
+}
+
+/* One line for each name, or two. */
+static void print_chain(const struct page *page, const struct chain *chain)
 {
     const struct dm_seen_waiter *waiter = chain->waiter;
     char party[SEEN_PARTY_ROOM], name[SAY_NAME_ROOM], time[SAY_TIME_ROOM];
@@ -137,48 +201,59 @@ static void print_chain(const struct chain *chain, const char *end)
     for (int i = 0; i < chain->count; i++) {
         const char *word = chain->names[i]->data.info.shown.locked ? "held by " : "";
 
-        printf("%s %s: %s%s%s%s\n", i ? "    which waits for" : "", say_name(chain->names[i]->name, name), word,
-               describe_holder(chain->names[i], party),
-               chain->is_circle && i == chain->count - 1 ? ", in a deadlock" : "", end);
+        printf("%s %s:", i ? "    which waits for" : "", say_name(chain->names[i]->name, name));
+        if (is_narrow(page))
+            printf("%s\n   ", page->end);
+        printf(" %s%s%s%s\n", word, describe_holder(chain->names[i], party),
+               chain->is_circle && i == chain->count - 1 ? ", in a deadlock" : "", page->end);
     }
 }
 
-/* How many chains fit into so many lines. */
-static int count_fitting(const struct chain *chains, int count, size_t lines, size_t *ret_lines)
+/* How many circles fit into half of the lines that are left, which they are taken from. */
+static int count_fitting_deadlocks(struct page *page, const struct deadlock *deadlocks, int count)
 {
+    size_t most = page->lines / 2, used = 0;
     int fitting = 0;
 
-    *ret_lines = 0;
-    while (fitting < count && *ret_lines + (size_t)chains[fitting].count <= lines)
-        *ret_lines += (size_t)chains[fitting++].count;
+    while (fitting < count && used + (size_t)deadlocks[fitting].count <= most)
+        used += (size_t)deadlocks[fitting++].count;
+    page->lines -= used;
     return fitting;
 }
 
-/*
- * most: lines for names and waits, of which the waits get half at most.  end: stands behind each line, and clears the
- * rest of the line on a screen.
- */
-static void print(const struct gathered *gathered, const struct ranking *ranking, size_t most, const char *rate,
-                  const char *end)
+/* The same of chains, which have a heading. */
+static int count_fitting_chains(struct page *page, const struct chain *chains, int count)
+{
+    size_t most = page->lines / 2, used = 1, each = is_narrow(page) ? 2 : 1;
+    int fitting = 0;
+
+    while (fitting < count && used + each * (size_t)chains[fitting].count <= most)
+        used += each * (size_t)chains[fitting++].count;
+    page->lines -= fitting ? used : 0;
+    return fitting;
+}
+
+static void print(const struct gathered *gathered, const struct ranking *ranking, const char *rate, struct page page)
 {
     struct deadlock deadlocks[DEADLOCKS_SHOWN];
     struct chain chains[WAITS_SHOWN];
-    int count = deadlock_find(gathered, deadlocks, DEADLOCKS_SHOWN);
-    size_t lines;
-    int waits = count_fitting(chains, chain_find(gathered, chains, WAITS_SHOWN), most / 2, &lines);
+    int circles = count_fitting_deadlocks(&page, deadlocks, deadlock_find(gathered, deadlocks, DEADLOCKS_SHOWN));
+    int waits = count_fitting_chains(&page, chains, chain_find(gathered, chains, WAITS_SHOWN));
 
-    printf("%u held, %u waiting%s%s\n", ranking->held, ranking->waiting, rate, end);
-    for (int i = 0; i < count; i++)
-        print_deadlock(&deadlocks[i], end);
-    say_cell("NAME", NAME_COLUMNS, NAME_COLUMNS);
-    say_cell("HELD BY", HOLDER_COLUMNS, HOLDER_COLUMNS);
-    printf("%12s  %7s  %12s%s\n", "FOR", "WAITING", "LONGEST", end);
-    for (size_t i = 0; i < ranking->count && i < most - lines; i++)
-        print_row(ranking->rows[i], end);
+    lay_out(&page, ranking);
+    printf("%u held, %u waiting", ranking->held, ranking->waiting);
+    if (ranking->silent)
+        printf(", %u silent", ranking->silent);
+    printf("%s%s\n", rate, page.end);
+    for (int i = 0; i < circles; i++)
+        print_deadlock(&deadlocks[i], page.end);
+    print_heading(&page);
+    for (size_t i = 0; i < ranking->count && i < page.lines; i++)
+        print_row(&page, ranking->rows[i]);
     if (waits)
-        printf("THE LONGEST WAITS%s\n", end);
+        printf("THE LONGEST WAITS%s\n", page.end);
     for (int i = 0; i < waits; i++)
-        print_chain(&chains[i], end);
+        print_chain(&page, &chains[i]);
 }
 
 static void write_waits(struct json *json, const struct gathered *gathered)
@@ -213,6 +288,7 @@ static void print_json(const struct gathered *gathered, const struct ranking *ra
     json_open(&json, NULL, '{');
     json_number(&json, "held", ranking->held);
     json_number(&json, "waiting", ranking->waiting);
+    json_number(&json, "silent", ranking->silent);
     json_open(&json, "locks", '[');
     for (size_t i = 0; i < ranking->count; i++) {
         json_open(&json, NULL, '{');
@@ -235,6 +311,12 @@ static void print_json(const struct gathered *gathered, const struct ranking *ra
 
 /* ---- looks ------------------------------------------------------------------------------- */
 
+/* Once, to a terminal or elsewhere: as many lines as there are. */
+static struct page whole_page(void)
+{
+    return (struct page){ .columns = say_is_screen(stdout) ? screen_columns() : 0, .lines = SIZE_MAX, .end = "" };
+}
+
 static int look_once(bool is_json)
 {
     struct gathered gathered = { .waiters = DM_SEEN_WAITERS };
@@ -247,60 +329,87 @@ static int look_once(bool is_json)
     if (is_json)
         print_json(&gathered, &ranking);
     else
-        print(&gathered, &ranking, SIZE_MAX, "", "");
+        print(&gathered, &ranking, "", whole_page());
     free(ranking.rows);
     gather_clear(&gathered);
     return 0;
 }
 
-static size_t screen_rows(void)
+/* The two headings stand above, and the cursor below the last line. */
+static struct page page_of_screen(void)
 {
-    struct winsize size;
+    int rows = screen_rows();
 
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 8 ? size.ws_row - 5u : 20;
+    return (struct page){ .columns = screen_columns(), .lines = rows > 6 ? (size_t)rows - 3 : 3, .end = "\033[K" };
 }
 
-/*
- * Draws over the last look.  Long lines are cut: wrapping is switched off and on again within one write, so that a
- * signal may end this at any moment.
- */
-static void draw(const struct gathered *before, const struct gathered *now, double seconds)
+/* Draws over what is there. */
+static void draw(const struct gathered *now, const char *rate)
 {
     struct ranking ranking;
-    char rate[60] = "";
 
     if (!rank(now, &ranking))
         return;
-    if (before->seen)
-        snprintf(rate, sizeof rate, ", at least %.1f grants a second", count_grants(before, now) / seconds);
-    fputs("\033[?7l\033[H", stdout);
-    print(now, &ranking, screen_rows(), rate, "\033[K");
-    fputs("\033[J\033[?7h", stdout);
-    fflush(stdout);
+    screen_draw();
+    print(now, &ranking, rate, page_of_screen());
+    screen_drawn();
     free(ranking.rows);
 }
 
-/* Until a signal, or a failure. */
+/* Waits for the next look, and draws the last one again where it must.  False: the user wants to go. */
+static bool await_next(const struct gathered *now, const char *rate, double pause_s)
+{
+    int64_t next_ns = dm_clock_boot_ns() + (int64_t)(pause_s * DM_NS_PER_S), left_ns;
+
+    while ((left_ns = next_ns - dm_clock_boot_ns()) > 0) {
+        char key = '\0';
+
+        switch (screen_await((double)left_ns / DM_NS_PER_S, &key)) {
+        case SCREEN_TIME:
+            break;
+        case SCREEN_RESIZE:
+            draw(now, rate);
+            break;
+        case SCREEN_KEY:
+            if (key == 'q' || key == 'Q')
+                return false;
+            if (key == ' ')
+                return true;
+        }
+    }
+    return true;
+}
+
+/* Until a key or a signal, or a failure. */
 static int look_again_and_again(double pause_s)
 {
     static char screen[1 << 16];
     struct gathered before = { 0 }, now;
     int64_t looked_ns = 0, now_ns;
+    char rate[60] = "";
+    bool goes_on;
 
     setvbuf(stdout, screen, _IOFBF, sizeof screen);
-    for (;;) {
-        struct timespec pause = { (time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9) };
-
+    screen_begin();
+    do {
         now = (struct gathered){ .has_idle = true, .waiters = DM_SEEN_WAITERS };
-        if (gather(&now) != 0)
+        if (gather(&now) != 0) {
+            screen_end();
             return tool_failed_list();
+        }
         now_ns = dm_clock_boot_ns();
-        draw(&before, &now, (double)(now_ns - looked_ns) / DM_NS_PER_S);
+        if (before.seen)
+            snprintf(rate, sizeof rate, ", at least %.1f grants a second",
+                     count_grants(&before, &now) / ((double)(now_ns - looked_ns) / DM_NS_PER_S));
+        draw(&now, rate);
         gather_clear(&before);
         before = now;
         looked_ns = now_ns;
-        nanosleep(&pause, NULL);
-    }
+        goes_on = await_next(&now, rate, pause_s);
+    } while (goes_on);
+    screen_end();
+    gather_clear(&before);
+    return 0;
 }
 
 static int run(int argc, char **argv)
@@ -338,6 +447,7 @@ const struct word word_top = {
     .options = "  -d, --delay SECONDS   the pause between two looks, 0.1 at least\n"
                "  -1, --once            look once, as where standard output is no terminal\n"
                "\n"
+               "On a terminal, q ends the program, and the space bar looks at once.\n"
                "The server's user needs the right +scan.\n",
     .run = run,
 };

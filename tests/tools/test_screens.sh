@@ -87,12 +87,64 @@ shows "0 held, 0 waiting"
 becomes 2 lines .
 result "top clears what is over"
 
+# typed TEXT: a terminal as it should be shows the text twice, as it is typed, and again by the shell's echo.
+typed()
+{
+    keys "$1" Enter
+    becomes 2 lines "^$1$"
+}
 keys C-c
 shows "status 130"
 keys 0123456789012345678901234567890123456789012345678901234567890123456789 Enter
 shows "0123456789012345678901234567890123456789"
 becomes 2 lines '^01234567890123456789$'
-result "top ends by ^C, and leaves a terminal that wraps lines"
+result "top ends by ^C, and leaves a terminal that wraps lines and shows what is typed"
+
+# A usual terminal, and names and holders that are wider than half of it.
+hold screens/a-name-of-a-lock-that-is-as-long-as-they-are-in-use
+begin 80 24 '"$dmutex" top -d 1000'
+shows "1 held, 0 waiting"
+shows "   FOR  WAITING  LONGEST"
+is "the row with its numbers" "$(lines '^screens/a-name-of-.*s        0 *$')" 1
+keys xyz
+keys " "
+shows ", at least "
+becomes 0 lines xyz
+result "top fits 80 columns, and shows no key that is pressed"
+
+in_tmux resize-window -x 50 -y 12
+becomes 0 lines "LONGEST"
+in_tmux resize-window -x 80 -y 24
+becomes 1 lines "LONGEST"
+result "top draws anew at once when the terminal gets another size"
+
+keys q
+shows "status 0"
+typed after-q
+result "top ends by q, and leaves a terminal that shows what is typed"
+
+# A shell with jobs: a stop gives the terminal back, and fg goes on.
+begin 80 24 'PS1="shell$ " sh -i'
+keys '"$dmutex" top -d 1000' Enter
+shows "1 held, 0 waiting"
+keys C-z
+shows "Stopped"
+keys 'echo back-$((20 + 3))' Enter
+shows "back-23"
+is "the line as it was typed" "$(lines 'echo back-')" 1
+keys fg Enter
+becomes 0 lines back-23
+keys xyz " "
+shows ", at least "
+becomes 0 lines xyz
+keys q
+keys 'echo gone-$((20 + 3))' Enter
+shows "gone-23"
+is "the line as it was typed" "$(lines 'echo gone-')" 1
+keys 'exit' Enter
+shows "status 0"
+release
+result "top gives the terminal back at ^Z, and goes on by fg"
 
 # ---------------------------------------------------------------------------
 # run, while it waits

@@ -38,7 +38,7 @@ static void test_top_shows_the_most_wanted_lock_first(void **state)
     command_run("exec $dmutex top --json");
     assert_status(0);
     tool_check_json();
-    assert_output("{\"held\":2,\"waiting\":2,\"locks\":[{\"name\":\"tt/wanted\"");
+    assert_output("{\"held\":2,\"waiting\":2,\"silent\":0,\"locks\":[{\"name\":\"tt/wanted\"");
     assert_output("\"deadlocks\":[],\"waits\":[{\"program\":\"test_top\",\"pid\":");
     actor_kill(two);
     actor_kill(one);
@@ -156,7 +156,7 @@ static void test_top_tells_who_waits_for_whom_when_holders_wait(void **state)
 /* A screen has room for some: half of the lines at most are for the waits, and no line is wrapped. */
 static void test_top_fits_the_screen_when_many_wait(void **state)
 {
-    struct winsize size = { .ws_row = 13, .ws_col = 40 };
+    struct winsize size = { .ws_row = 13, .ws_col = 130 };
     struct actor *holder = actor_start(the_server), *waiters[6];
     char screen[1 << 16];
     size_t length = 0;
@@ -225,6 +225,31 @@ static void test_top_draws_again_when_on_a_terminal(void **state)
     close(terminal);
 }
 
+/* A waiter that is stopped is shown, and counts as none: perhaps it is dead. */
+static void test_top_tells_silent_waiters_apart(void **state)
+{
+    struct actor *holder = actor_start_holder(the_server, "ts/a", ""), *waiter = actor_start(the_server);
+
+    (void)state;
+    actor_do(waiter, "0", "init ts/a lease=150");
+    begin_to_lock(waiter, "ts/a", 1);
+    kill(actor_pid(waiter), SIGSTOP);
+    do
+        command_run("exec $dmutex top");
+    while (strncmp(ran.output, "1 held, 0 waiting, 1 silent\n", 28) != 0);
+    assert_null(strstr(ran.output, "THE LONGEST WAITS"));
+    command_run("exec $dmutex top --json");
+    tool_check_json();
+    assert_output("{\"held\":1,\"waiting\":0,\"silent\":1,");
+    command_run("exec $dmutex show ts/a");
+    assert_output(" s, silent for ");
+    assert_output(" s: dead, stopped or cut off\n");
+    kill(actor_pid(waiter), SIGCONT);
+    actor_kill(waiter);
+    actor_end(waiter);
+    actor_end(holder);
+}
+
 static void test_top_says_why_when_the_server_refuses(void **state)
 {
     (void)state;
@@ -253,6 +278,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_top_names_a_deadlock_when_processes_wait_for_each_other, forget_all),
         cmocka_unit_test_setup(test_top_tells_who_waits_for_whom_when_holders_wait, forget_all),
         cmocka_unit_test_setup(test_top_fits_the_screen_when_many_wait, forget_all),
+        cmocka_unit_test_setup(test_top_tells_silent_waiters_apart, forget_all),
         cmocka_unit_test(test_top_draws_again_when_on_a_terminal),
         cmocka_unit_test(test_top_says_why_when_the_server_refuses),
     };
