@@ -29,8 +29,9 @@ const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM])
 
     while (*from && used + 4 * 4 < SAY_NAME_ROOM) {
         size_t length = dm_text_printable(from);
+        bool is_hidden = *from == ' ' && (from == name || !from[1]);
 
-        if (length && *from != '\\') {
+        if (length && *from != '\\' && !is_hidden) {
             memcpy(ret_text + used, from, length);
             used += length;
             from += length;

@@ -14,8 +14,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define SAY_TIME_ROOM 32
 
 /*
- * Writes a name, or another text of the server: control bytes, bytes that are no UTF-8, marks of direction and
- * backslashes as \xHH.  Returns ret_text.
+ * Writes a name, or another text of the server: what dm_text_clean() takes away, backslashes, and a blank at the
+ * beginning or the end as \xHH, so that two names that differ look different.  Returns ret_text.
  */
 const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM]);
 

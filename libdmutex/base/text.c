@@ -36,13 +36,20 @@ static uint32_t decode(const unsigned char *at, size_t length)
     return character >= least[length] ? character : UINT32_MAX;
 }
 
-/* No control, surrogate, line separator or mark of direction. */
+/*
+ * No control, surrogate, line separator or mark of direction; none of Unicode's Default_Ignorable_Code_Point, which
+ * take no room on a screen; and no blank but U+0020: two names that differ must not look alike because of them.
+ */
 static bool is_printable(uint32_t character)
 {
     static const struct {
         uint32_t first, last;
-    } unprintable[] = { { 0, 0x1F },        { 0x7F, 0x9F },     { 0x61C, 0x61C },   { 0x200E, 0x200F },
-                        { 0x2028, 0x202E }, { 0x2066, 0x2069 }, { 0xD800, 0xDFFF }, { 0x110000, UINT32_MAX } };
+    } unprintable[] = { { 0, 0x1F },          { 0x7F, 0xA0 },       { 0xAD, 0xAD },          { 0x34F, 0x34F },
+                        { 0x61C, 0x61C },     { 0x115F, 0x1160 },   { 0x1680, 0x1680 },      { 0x17B4, 0x17B5 },
+                        { 0x180B, 0x180F },   { 0x2000, 0x200F },   { 0x2028, 0x202F },      { 0x205F, 0x206F },
+                        { 0x3000, 0x3000 },   { 0x3164, 0x3164 },   { 0xD800, 0xDFFF },      { 0xFE00, 0xFE0F },
+                        { 0xFEFF, 0xFEFF },   { 0xFFA0, 0xFFA0 },   { 0xFFF0, 0xFFF8 },      { 0x1BCA0, 0x1BCA3 },
+                        { 0x1D173, 0x1D17A }, { 0xE0000, 0xE0FFF }, { 0x110000, UINT32_MAX } };
 
     for (size_t i = 0; i < sizeof unprintable / sizeof unprintable[0]; i++) {
         if (character >= unprintable[i].first && character <= unprintable[i].last)

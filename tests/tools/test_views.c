@@ -311,9 +311,16 @@ static void test_words_are_clean_when_names_and_labels_have_controls(void **stat
     side_text(the_server->side, "HSET dmutex:{tw}:state:x token 5 hold %s",
               "00112233445566778899aabbccddeeff:1:1 10000 4711 ho\x1b]0;st\" \xff\\pro");
     lock_once("tw/\x1b[31m\n");
+    lock_once("tw/a");
+    lock_once("tw/a ");
+    lock_once("tw/\u200b"
+              "a");
     command_run("exec $dmutex list --all 'tw/*'");
     assert_status(0);
     assert_output("tw/\\x1b[31m\\x0a ");
+    assert_output("\ntw/a  ");
+    assert_output("\ntw/a\\x20  ");
+    assert_output("\ntw/\\xe2\\x80\\x8ba  ");
     assert_output("\\xff\\x5cpro (process 4711) on ho\\x1b]0;st\"");
     assert_null(strchr(ran.output, '\x1b'));
     command_run("exec $dmutex show tw/x");

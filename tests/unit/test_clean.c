@@ -55,6 +55,21 @@ static void test_clean_takes_marks_of_direction_away_when_a_text_has_any(void **
         assert_cleaned(marks[i], strlen(marks[i]) == 2 ? "??" : "???");
 }
 
+/* Characters that take no room, and blanks that look like others, become '?': two texts must not look alike. */
+static void test_clean_takes_unseen_characters_away_when_a_text_has_any(void **state)
+{
+    static const char *const unseen[] = { "\u00a0", "\u00ad", "\u034f", "\u115f",     "\u180e",    "\u2003", "\u200b",
+                                          "\u200d", "\u202f", "\u2060", "\u3000",     "\u3164",    "\ufe0f", "\ufeff",
+                                          "\uffa0", "\ufff8", "\u17b4", "\U0001d173", "\U000e0041" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof unseen / sizeof unseen[0]; i++) {
+        static const char *const marks[] = { "", "", "??", "???", "????" };
+
+        assert_cleaned(unseen[i], marks[strlen(unseen[i])]);
+    }
+}
+
 /* Bytes outside UTF-8 become '?': cut, longer than needed, surrogates, beyond the last character. */
 static void test_clean_takes_bytes_away_when_they_are_no_utf8(void **state)
 {
@@ -73,6 +88,7 @@ int main(void)
         cmocka_unit_test(test_clean_keeps_a_text_when_it_is_printable),
         cmocka_unit_test(test_clean_takes_controls_away_when_a_text_has_any),
         cmocka_unit_test(test_clean_takes_marks_of_direction_away_when_a_text_has_any),
+        cmocka_unit_test(test_clean_takes_unseen_characters_away_when_a_text_has_any),
         cmocka_unit_test(test_clean_takes_bytes_away_when_they_are_no_utf8),
     };
 
