@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/literal.h"
+#include "base/text.h"
 
 struct file {
     const char *path;
@@ -36,6 +37,9 @@ struct file {
 struct found {
     char name[DM_LITERAL_SIZE];
     bool is_automatic;
+    enum dm_literal_kind kind;
+    char *symbol;    /* freed by clear() */
+    bool is_address; /* in the place of a symbol: the file has none */
 };
 
 struct list {
@@ -46,6 +50,7 @@ struct list {
 static bool is_faulty;
 static const char *program;
 static struct json *document; /* NULL: lines for people */
+static bool is_comparing;     /* nothing is printed or checked: names_diff() does so */
 
 static int complain(const char *path, const char *sentence)
 {
@@ -53,9 +58,25 @@ static int complain(const char *path, const char *sentence)
     return NAMES_TROUBLE;
 }
 
+/* Names may hold any byte; a line holds one name. */
+static void print_name(FILE *to, const char *name)
+{
+    while (*name) {
+        size_t length = dm_text_printable(name);
+
+        if (length && *name != '\\')
+            fprintf(to, "%.*s", (int)length, name);
+        else
+            fprintf(to, "\\x%02x", (unsigned char)*name);
+        name += length ? length : 1;
+    }
+}
+
 static void fault(const char *path, const char *name, const char *sentence)
 {
-    fprintf(stderr, "%s: %s: \"%s\": %s\n", program, path, name, sentence);
+    fprintf(stderr, "%s: %s: \"", program, path);
+    print_name(stderr, name);
+    fprintf(stderr, "\": %s\n", sentence);
     is_faulty = true;
 }
 
@@ -156,30 +177,21 @@ static bool find_symbol_in(const struct file *file, const ElfW(Shdr) *table, Elf
     return false;
 }
 
-static void find_symbol(const struct file *file, ElfW(Half) section, ElfW(Addr) address, char ret_symbol[SYMBOL_ROOM])
+/* False: there is none, and the address stands in its place. */
+static bool find_symbol(const struct file *file, ElfW(Half) section, ElfW(Addr) address, char ret_symbol[SYMBOL_ROOM])
 {
     for (ElfW(Half) i = 0; i < file->head->e_shnum; i++) {
         ElfW(Word) type = file->sections[i].sh_type;
 
         if ((type == SHT_SYMTAB || type == SHT_DYNSYM) &&
             find_symbol_in(file, &file->sections[i], section, address, ret_symbol))
-            return;
+            return true;
     }
     snprintf(ret_symbol, SYMBOL_ROOM, "0x%llx", (unsigned long long)address);
+    return false;
 }
 
 /* ---- names ------------------------------------------------------------------------------- */
-
-/* Names may hold any byte; a line holds one name. */
-static void print_name(const char *name)
-{
-    for (; *name; name++) {
-        if ((unsigned char)*name < ' ' || *name == '\\' || *name == 127)
-            printf("\\x%02x", (unsigned)*name);
-        else
-            putchar(*name);
-    }
-}
 
 static void check(const struct file *file, struct list *list, const struct found *found)
 {
@@ -199,26 +211,40 @@ static bool keep(struct list *list, const struct found *found)
 {
     struct found *entries = reallocarray(list->entries, list->count + 1, sizeof *entries);
 
-    if (!entries)
+    if (!entries) {
+        free(found->symbol);
         return false;
+    }
     list->entries = entries;
     entries[list->count++] = *found;
     return true;
 }
 
-static void print(const struct file *file, const struct found *found, const char *kind, const char *symbol)
+static void clear(struct list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->entries[i].symbol);
+    free(list->entries);
+}
+
+static const char *word_of(enum dm_literal_kind kind)
+{
+    return kind == DM_LITERAL_MUTEX ? "mutex" : document ? "condition" : "cond";
+}
+
+static void print(const struct file *file, const struct found *found)
 {
     if (!document) {
-        print_name(found->name);
-        printf("\t%s\t%s\t%s\n", kind, file->path, symbol);
+        print_name(stdout, found->name);
+        printf("\t%s\t%s\t%s\n", word_of(found->kind), file->path, found->symbol);
         return;
     }
     json_open(document, NULL, '{');
     json_name(document, found->name);
-    json_text(document, "kind", strcmp(kind, "cond") == 0 ? "condition" : kind);
+    json_text(document, "kind", word_of(found->kind));
     json_bool(document, "automatic", found->is_automatic);
     json_text(document, "file", file->path);
-    json_text(document, "symbol", symbol);
+    json_text(document, "symbol", found->symbol);
     json_close(document);
 }
 
@@ -227,15 +253,20 @@ static bool take(const struct file *file, struct list *list, ElfW(Half) section,
 {
     enum dm_literal_kind kind = dm_literal_at(object);
     char symbol[SYMBOL_ROOM];
-    struct found found = { .is_automatic = *dm_literal_named(object, kind) == DM_NAMED_AUTOMATICALLY };
+    struct found found = { .is_automatic = *dm_literal_named(object, kind) == DM_NAMED_AUTOMATICALLY, .kind = kind };
 
     strcpy(found.name, dm_literal_name(object, kind));
-    if (found.is_automatic && !dm_literal_normalise(found.name))
+    if (found.is_automatic && !dm_literal_normalise(found.name) && !is_comparing)
         fault(file->path, found.name,
               "depends on the folder of the build: compile with -fmacro-prefix-map=FOLDER/= or -DDMUTEX_UNIT");
-    check(file, list, &found);
-    find_symbol(file, section, address, symbol);
-    print(file, &found, kind == DM_LITERAL_MUTEX ? "mutex" : "cond", symbol);
+    found.is_address = !find_symbol(file, section, address, symbol);
+    found.symbol = strdup(symbol);
+    if (!found.symbol)
+        return false;
+    if (!is_comparing) {
+        check(file, list, &found);
+        print(file, &found);
+    }
     return keep(list, &found);
 }
 
@@ -265,9 +296,9 @@ static bool search(const struct file *file, struct list *list, ElfW(Half) number
     return is_good;
 }
 
-static int print_names(const char *path)
+/* Fills the list, which clear() frees. */
+static int read_names(const char *path, struct list *list)
 {
-    struct list list = { NULL, 0 };
     const char *sentence;
     bool is_good = true;
     struct file file = { .path = path };
@@ -276,9 +307,8 @@ static int print_names(const char *path)
     if (sentence)
         return complain(path, sentence);
     for (ElfW(Half) i = 0; is_good && i < file.head->e_shnum; i++)
-        is_good = search(&file, &list, i);
+        is_good = search(&file, list, i);
     munmap((void *)file.bytes, file.size);
-    free(list.entries);
     return is_good ? 0 : complain(path, strerror(ENOMEM));
 }
 
@@ -289,9 +319,95 @@ int names_print(const char *caller, char *const *paths, struct json *json)
     program = caller;
     document = json;
     for (; *paths; paths++) {
-        int error = print_names(*paths);
+        struct list list = { NULL, 0 };
+        int error = read_names(*paths, &list);
 
+        clear(&list);
         result = result ? result : error;
     }
     return result ? result : is_faulty ? NAMES_FAULT : 0;
+}
+
+/* ---- two builds -------------------------------------------------------------------------- */
+
+static const struct found *find(const struct list *list, const struct found *like)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct found *found = &list->entries[i];
+
+        if (found->is_automatic && found->kind == like->kind && strcmp(found->name, like->name) == 0)
+            return found;
+    }
+    return NULL;
+}
+
+/* One of the two may be NULL: the name is not there. */
+static void print_difference(const struct found *old, const struct found *new)
+{
+    const struct found *any = old ? old : new;
+
+    if (!document) {
+        print_name(stdout, any->name);
+        printf("\t%s\t%s\t%s\n", word_of(any->kind), old ? old->symbol : "-", new ? new->symbol : "-");
+        return;
+    }
+    json_open(document, NULL, '{');
+    json_name(document, any->name);
+    json_text(document, "kind", word_of(any->kind));
+    if (old)
+        json_text(document, "old", old->symbol);
+    if (new)
+        json_text(document, "new", new->symbol);
+    json_close(document);
+}
+
+/* By the symbols: without them nobody can tell which object a name is of. */
+static bool has_symbols(const char *path, const struct list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->entries[i].is_automatic && list->entries[i].is_address) {
+            complain(path, "has no symbols: compare the files as they were before strip");
+            return false;
+        }
+    }
+    return true;
+}
+
+static int compare(const struct list *old, const struct list *new)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < old->count; i++) {
+        const struct found *was = &old->entries[i], *is = find(new, was);
+
+        if (!was->is_automatic || (is && strcmp(was->symbol, is->symbol) == 0))
+            continue;
+        print_difference(was, is);
+        result = is ? NAMES_FAULT : result;
+    }
+    for (size_t i = 0; i < new->count; i++) {
+        const struct found *is = &new->entries[i];
+
+        if (is->is_automatic && !find(old, is))
+            print_difference(NULL, is);
+    }
+    return result;
+}
+
+int names_diff(const char *caller, const char *old, const char *new, struct json *json)
+{
+    struct list before = { NULL, 0 }, after = { NULL, 0 };
+    int result;
+
+    program = caller;
+    document = json;
+    is_comparing = true;
+    result = read_names(old, &before);
+    if (!result)
+        result = read_names(new, &after);
+    if (!result)
+        result = has_symbols(old, &before) && has_symbols(new, &after) ? compare(&before, &after) : NAMES_TROUBLE;
+    clear(&before);
+    clear(&after);
+    return result;
 }

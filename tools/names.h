@@ -13,4 +13,10 @@ enum { NAMES_FAULT = 1 /* a name that cannot be used */, NAMES_TROUBLE = 2 /* a 
  */
 int names_print(const char *caller, char *const *paths, struct json *json);
 
+/*
+ * Compares the automatic names of two builds of a file, and prints those that are not of the same object in both.
+ * Returns 0, NAMES_FAULT if a name means another object in the new build, or NAMES_TROUBLE.
+ */
+int names_diff(const char *caller, const char *old, const char *new, struct json *json);
+
 #endif

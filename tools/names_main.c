@@ -10,7 +10,7 @@
 
 static int print_usage(FILE *to, int status)
 {
-    fputs("usage: dmutex-names FILE...\n       dmutex-names --version\n", to);
+    fputs("usage: dmutex-names FILE...\n       dmutex-names --diff OLD NEW\n       dmutex-names --version\n", to);
     return status;
 }
 
@@ -22,9 +22,12 @@ int main(int argc, char **argv)
         return puts("dmutex-names " DMUTEX_VERSION_STRING) < 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return print_usage(stdout, 0);
-    if (argc < 2 || argv[1][0] == '-')
+    if (argc == 4 && strcmp(argv[1], "--diff") == 0)
+        result = names_diff("dmutex-names", argv[2], argv[3], NULL);
+    else if (argc < 2 || argv[1][0] == '-')
         return print_usage(stderr, NAMES_TROUBLE);
-    result = names_print("dmutex-names", argv + 1, NULL);
+    else
+        result = names_print("dmutex-names", argv + 1, NULL);
     if (fflush(stdout) == 0)
         return result;
     fprintf(stderr, "dmutex-names: standard output: %s\n", strerror(errno));

@@ -70,6 +70,38 @@ unit -c given.c -o given.o
 prints 0 given.o '/x mutex given.o one' 'n mutex given.o three' 'n mutex given.o two'
 result "a name that depends on the folder is a fault; those that are given may repeat"
 
+# A mutex that is added above takes the number of the next: on one server the two builds exclude each other wrongly.
+# Names that are given stay.
+sed 's/^static pthread_mutex_t first/static pthread_mutex_t added = PTHREAD_MUTEX_INITIALIZER;\n&/; s/"a.tb..")/"other")/
+    s/{ &first/{ \&added, \&first/' ledger.c >added.c
+mkdir old new
+cp ledger.c old/unit.c
+cp added.c new/unit.c
+for build in old new; do (cd $build && unit -fPIC -shared unit.c -o ../$build.so); done
+"$names" --diff old.so new.so >output 2>errors
+is "status" $? 1
+inner=$(nm old.so | sed -n 's/.* \(inner[.0-9]*\)$/\1/p')
+printf '%s\n' "billing/unit.c:0 mutex first added" "billing/unit.c:1 cond queue+0x8 -" "billing/unit.c:1 mutex - first" \
+    "billing/unit.c:2 cond - queue+0x8" "billing/unit.c:2 mutex $inner -" "billing/unit.c:3 mutex - $inner" >wanted
+tr '\t' ' ' <output | sort | diff wanted - >>complaints
+"$names" --diff old.so old.so >output 2>>complaints
+is "status of two equal builds" $? 0
+is "output" "$(cat output)" ""
+result "two builds in which a name means another object are told apart"
+
+"$names" --diff stripped.so old.so >output 2>errors
+is "status without symbols" $? 2
+grep -q 'stripped.so: has no symbols' errors || complain "no sentence: $(cat errors)"
+"$names" --diff old.so >output 2>&1
+is "status with one file" $? 2
+result "builds without symbols are not compared"
+
+# What a terminal would obey, and what nobody sees, is written in hexadecimal.
+printf 'dmutex_t one = DMUTEX_INITIALIZER("a\342\200\213b\302\233m");\n' >unseen.c
+unit -c unseen.c -o unseen.o
+prints 0 unseen.o 'a\xe2\x80\x8bb\xc2\x9bm mutex unseen.o one'
+result "no name has bytes that a terminal obeys or does not show"
+
 "$names" "$scratch/none" ledger.o >output 2>errors
 is "status" $? 2
 [ "$(wc -l <output)" -eq 4 ] || complain "the file behind the missing one is not read"
