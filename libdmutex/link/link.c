@@ -459,6 +459,15 @@ bool dm_link_is_ready(struct dm_link *link)
 }
 
 /* Copied under the lock, because the session writes the sentence anew with each failure. */
+/* A server without TLS waits for the end of a line, and says nothing: so a caller may give up before the handshake. */
+static bool is_in_first_handshake(const struct dm_session *session)
+{
+    size_t length = strlen(session->reason), tail = sizeof DM_SESSION_NO_ANSWER - 1;
+
+    return session->state == DM_SESSION_PREPARING && session->lent.fd >= 0 && length >= tail &&
+           strcmp(session->reason + length - tail, DM_SESSION_NO_ANSWER) == 0;
+}
+
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_session *session = &link->session;
@@ -466,6 +475,9 @@ void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
     enter(link);
     if (dm_session_is_ready(session) && !dm_session_is_usable(session))
         snprintf(ret_reason, DM_REASON_ROOM, "%s: %s", session->options.name, session->greeter.doubt);
+    else if (is_in_first_handshake(session))
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "%s: has not answered the TLS handshake: does it speak TLS at this address?", session->options.name);
     else
         memcpy(ret_reason, session->reason, DM_REASON_ROOM);
     dm_mutex_unlock(&link->lock);

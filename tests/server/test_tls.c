@@ -325,6 +325,9 @@ static void test_the_sentence_says_so_when_a_silent_server_has_no_tls(void **sta
     snprintf(url, sizeof url, "rediss://127.0.0.1:%d?command_timeout=1000&connect_timeout=200%s", plain->port,
              trusting());
     assert_refused(url, "did not end within connect_timeout: the server says nothing; does it speak TLS");
+    snprintf(url, sizeof url, "rediss://127.0.0.1:%d?command_timeout=1000&connect_timeout=60000%s", plain->port,
+             trusting());
+    assert_refused(url, "has not answered the TLS handshake: does it speak TLS at this address?");
     server_cont(plain);
     server_end(plain);
 }
@@ -335,7 +338,8 @@ static void test_the_sentence_names_rediss_when_the_server_wants_tls(void **stat
     struct tls_server *tls = tls_server_start("server", "no", NULL);
 
     (void)state;
-    assert_refused(url_of(tls, "redis://127.0.0.1", ""), "if the server wants TLS, write rediss:// or tls=yes");
+    assert_refused(url_of(tls, "redis://127.0.0.1", ""),
+                   "if the server wants TLS, write rediss:// or tls=yes; if a proxy is between, name the server");
     tls_server_end(tls);
 }
 
