@@ -23,30 +23,45 @@
 
 static const char *const grades[] = { [GRADE_OK] = "ok", [GRADE_WARN] = "warn", [GRADE_FAIL] = "fail" };
 
+static bool is_same(const struct finding *one, const struct finding *other)
+{
+    return one->grade == other->grade && strcmp(one->check, other->check) == 0 &&
+           strcmp(one->server, other->server) == 0 && strcmp(one->text, other->text) == 0;
+}
+
+/* Two checks may meet one fault: the channels of the inbox are tried by a subscription and by a message. */
+static struct finding *place_of(struct doctor *doctor, const struct finding *finding)
+{
+    for (int i = 0; i < doctor->count; i++)
+        if (is_same(&doctor->findings[i], finding))
+            return &doctor->findings[i];
+    return &doctor->findings[doctor->count < FINDINGS_MOST ? doctor->count++ : FINDINGS_MOST - 1];
+}
+
 void doctor_find(struct doctor *doctor, enum grade grade, const char *check, const char *format, ...)
 {
-    struct finding *finding = &doctor->findings[doctor->count < FINDINGS_MOST ? doctor->count++ : FINDINGS_MOST - 1];
+    struct finding finding = { .grade = grade };
     va_list args;
 
-    *finding = (struct finding){ .grade = grade };
-    snprintf(finding->check, sizeof finding->check, "%s", check);
-    snprintf(finding->server, sizeof finding->server, "%s", doctor->server);
-    dm_text_clean(finding->server);
+    snprintf(finding.check, sizeof finding.check, "%s", check);
+    snprintf(finding.server, sizeof finding.server, "%s", doctor->server);
+    dm_text_clean(finding.server);
     va_start(args, format);
-    vsnprintf(finding->text, sizeof finding->text, format, args);
+    vsnprintf(finding.text, sizeof finding.text, format, args);
     va_end(args);
-    dm_text_clean(finding->text);
+    dm_text_clean(finding.text);
+    doctor->last = place_of(doctor, &finding);
+    *doctor->last = finding;
 }
 
 void doctor_advise(struct doctor *doctor, const char *format, ...)
 {
-    struct finding *finding = &doctor->findings[doctor->count - 1];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(finding->advice, sizeof finding->advice, format, args);
+    vsnprintf(doctor->last->advice, sizeof doctor->last->advice, format, args);
     va_end(args);
-    dm_text_clean(finding->advice);
+    dm_text_clean(doctor->last->advice);
 }
 
 /* True if a finding without a fault says nothing new behind the findings from..to of the first server. */
@@ -274,6 +289,17 @@ static int tell_database(struct doctor *doctor)
     return TOOL_NO;
 }
 
+/* A node of the URL that is also a master is tried twice: the second finding, which is worse, replaces the first. */
+static void forget(struct doctor *doctor, const char *text)
+{
+    int kept = 0;
+
+    for (int i = 0; i < doctor->count; i++)
+        if (strcmp(doctor->findings[i].text, text) != 0)
+            doctor->findings[kept++] = doctor->findings[i];
+    doctor->count = kept;
+}
+
 int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *check, const char *reason,
                          const char *advice)
 {
@@ -283,6 +309,7 @@ int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *ch
         return tell_login(doctor, reason);
     if (obstacle == PROBE_DATABASE)
         return tell_database(doctor);
+    forget(doctor, reason);
     doctor_find(doctor, grade, check, "%s", reason);
     doctor_advise(doctor, "%s", advice);
     return TOOL_UNREACHABLE;

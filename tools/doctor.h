@@ -44,6 +44,7 @@ struct doctor {
     enum dm_url_kind kind; /* of the configured URL */
     struct finding findings[FINDINGS_MOST];
     int count;
+    struct finding *last; /* that doctor_find() has added */
     struct facts facts;
 
     /* The server that is examined. */
@@ -53,7 +54,7 @@ struct doctor {
     char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of the first slot that the server serves; else "" */
 };
 
-/* Adds a finding; the advice follows by doctor_advise(). */
+/* Adds a finding, unless it is there; the advice follows by doctor_advise(). */
 void doctor_find(struct doctor *doctor, enum grade grade, const char *check, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -157,6 +157,7 @@ static void test_doctor_names_the_patterns_when_keys_or_channels_are_missing(voi
     examine_as("", "resetchannels &other:*");
     assert_status(1);
     assert_output("the user lacks &dmutex:inbox:*, the channels of the prefix\n");
+    assert_null(strstr(strstr(ran.output, "the user lacks &") + 1, "the user lacks &"));
 }
 
 /* ---- the server -------------------------------------------------------------------------- */
