@@ -92,6 +92,12 @@ static bool has_code(const redisReply *reply, const char *code)
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, code, strlen(code)) == 0;
 }
 
+/* A server that takes no more clients, or none from other hosts, says so in its first answer, whatever it was asked. */
+static bool is_no_place(const redisReply *reply)
+{
+    return has_code(reply, "ERR max number of clients") || has_code(reply, "DENIED");
+}
+
 /* An answer to AUTH may quote the password, and is not repeated. */
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
@@ -100,6 +106,10 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 
     if (reply->type != REDIS_REPLY_ERROR)
         return true;
+    if (is_no_place(reply)) {
+        snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
+        return false;
+    }
     if (step == STEP_LOGIN || has_code(reply, "NOAUTH")) {
         probe->obstacle = PROBE_LOGIN;
         snprintf(ret_reason, DM_REASON_ROOM, "%s",
@@ -181,17 +191,18 @@ struct probe *probe_new_inbox(struct dm_url *url, const char *command, const cha
 static bool answers(struct probe *probe, char ret_reason[DM_REASON_ROOM])
 {
     redisReply *reply = probe_ask(probe, (const char *const[]){ "PING", NULL }, ret_reason);
-    bool is_answered = reply != NULL, wants_login = reply && has_code(reply, "NOAUTH");
+    bool wants_login = reply && has_code(reply, "NOAUTH"), is_welcome = reply && !wants_login && !is_no_place(reply);
+    char name[DM_LINK_NAME_ROOM];
 
+    dm_url_describe(probe->url, name, sizeof name);
     if (wants_login) {
-        char name[DM_LINK_NAME_ROOM];
-
-        dm_url_describe(probe->url, name, sizeof name);
         probe->obstacle = PROBE_LOGIN;
         snprintf(ret_reason, DM_REASON_ROOM, "%s: the server wants a password, and the URL has none", name);
+    } else if (reply && !is_welcome) {
+        snprintf(ret_reason, DM_REASON_ROOM, "%s: %.200s", name, reply->str);
     }
     freeReplyObject(reply);
-    return is_answered && !wants_login;
+    return is_welcome;
 }
 
 bool probe_connect(struct probe *probe, char ret_reason[DM_REASON_ROOM])

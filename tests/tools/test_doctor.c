@@ -343,6 +343,23 @@ static void test_doctor_asks_for_a_login_when_the_url_has_none(void **state)
     server_end(server);
 }
 
+/* The first answer of a full server is no answer about a password. */
+static void test_doctor_blames_no_login_when_the_server_is_full(void **state)
+{
+    static const char *const logins[] = { "", "app:secret@" };
+    struct server *server = server_start_with(true, "--maxclients", "1", NULL); /* its one client is the test */
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        command_run("DMUTEX_URL='redis://%s127.0.0.1:%d?command_timeout=1000' exec $dmutex doctor", logins[i],
+                    server->port);
+        assert_status(69);
+        assert_output("fail  server       ");
+        assert_output("max number of clients reached");
+    }
+    server_end(server);
+}
+
 /* A missing +select is a missing right like the others, and no wrong password. */
 static void test_doctor_tells_the_database_when_it_cannot_be_selected(void **state)
 {
@@ -484,6 +501,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_fails_when_the_server_is_a_replica),
         cmocka_unit_test(test_doctor_tells_the_end_of_the_grace_when_a_server_is_new),
         cmocka_unit_test(test_doctor_asks_for_a_login_when_the_url_has_none),
+        cmocka_unit_test(test_doctor_blames_no_login_when_the_server_is_full),
         cmocka_unit_test(test_doctor_tells_the_database_when_it_cannot_be_selected),
         cmocka_unit_test(test_doctor_names_the_database_when_the_user_has_no_right_to_it),
         cmocka_unit_test(test_doctor_promises_nothing_when_the_server_is_too_old),
