@@ -339,10 +339,11 @@ void doctor_examine(struct doctor *doctor)
 /* 0; or the exit status: the server cannot be used, and nothing else can be said. */
 static int examine_only_server(struct doctor *doctor)
 {
+    int status = doctor->kind == DM_URL_SENTINEL ? doctor_look_at_sentinels(doctor) : 0;
     char reason[DM_REASON_ROOM], name[200];
 
-    if (doctor->kind == DM_URL_SENTINEL && !doctor_look_at_sentinels(doctor))
-        return TOOL_UNREACHABLE;
+    if (status)
+        return status;
     if (!doctor_connect(doctor, doctor->url, reason))
         return doctor_tell_unusable(doctor, GRADE_FAIL, "server", reason,
                                     "look at DMUTEX_URL or dmutex.conf, at the server, and at the network between");

@@ -86,8 +86,8 @@ void doctor_examine(struct doctor *doctor);
 /* Facts that hold for both servers. */
 void doctor_join_facts(struct facts *facts, const struct facts *others);
 
-/* For a group of Sentinel, first: the rest is about its master.  False: the sentinels name none. */
-bool doctor_look_at_sentinels(struct doctor *doctor);
+/* For a group of Sentinel, first: the rest is about its master.  0; or the exit status: the sentinels name none. */
+int doctor_look_at_sentinels(struct doctor *doctor);
 
 /* For a Cluster: its nodes, then each master.  0; or the exit status: nothing can be said about the masters. */
 int doctor_examine_cluster(struct doctor *doctor);

@@ -5,6 +5,7 @@
 
 #include "doctor.h"
 #include "redis/council.h"
+#include "tool.h"
 
 #define SENTINELS_MOST 1000 /* a greater number is nonsense */
 
@@ -14,6 +15,7 @@ struct assembly {
     int votes[DM_URL_HOSTS_MOST];
     int master_count;
     int heard;
+    bool wants_login;                    /* one has refused the sentinels' login, or the lack of one */
     long long others[DM_URL_HOSTS_MOST]; /* so many each of them knows beside itself */
     long long down_after;                /* ms, as the last one says; 0: not known */
 };
@@ -87,6 +89,10 @@ static void ask(struct doctor *doctor, struct assembly *assembly, const struct d
         details = probe_ask(probe, detail_words, reason);
     if (details) {
         take(doctor, assembly, name, address, details);
+    } else if (probe && probe_obstacle(probe) == PROBE_LOGIN) {
+        assembly->wants_login = true;
+        doctor_find(doctor, GRADE_FAIL, "login", "%s", reason);
+        doctor_advise(doctor, "give the sentinels' own login by sentinel_user and sentinel_password_file in the URL");
     } else {
         doctor_find(doctor, GRADE_WARN, "sentinel", "%s", reason);
         doctor_advise(doctor, "start the sentinel, or take it out of the URL");
@@ -160,7 +166,7 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
     return &assembly->masters[best];
 }
 
-bool doctor_look_at_sentinels(struct doctor *doctor)
+int doctor_look_at_sentinels(struct doctor *doctor)
 {
     struct assembly assembly = { .heard = 0 };
     const struct dm_master *master;
@@ -171,8 +177,8 @@ bool doctor_look_at_sentinels(struct doctor *doctor)
     master = judge(doctor, &assembly);
     url = master ? dm_url_of_server(doctor->url, master->host, master->port) : NULL;
     if (!url)
-        return false;
+        return assembly.wants_login ? TOOL_DENIED : TOOL_UNREACHABLE;
     dm_url_free(doctor->url);
     doctor->url = url;
-    return true;
+    return 0;
 }

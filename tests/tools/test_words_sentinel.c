@@ -130,6 +130,21 @@ static void test_words_say_so_when_a_server_stands_in_the_place_of_sentinels(voi
     assert_output("-> the list in the URL is of sentinels");
 }
 
+/* The sentinels have a login of their own, which is not the data servers'. */
+static void test_doctor_asks_for_the_sentinels_login_when_they_want_one(void **state)
+{
+    struct server *sentinel = server_start_with(true, NULL); /* answers NOAUTH, as a sentinel does */
+
+    (void)state;
+    side_text(sentinel->side, "CONFIG SET requirepass s3cret");
+    command_run("DMUTEX_URL='redis+sentinel://127.0.0.1:%d/mymaster?command_timeout=5000' exec $dmutex doctor",
+                sentinel->port);
+    assert_status(77);
+    assert_output("fail  login        127.0.0.1:");
+    assert_output("-> give the sentinels' own login by sentinel_user and sentinel_password_file in the URL\n");
+    server_end(sentinel);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +153,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
         cmocka_unit_test(test_doctor_warns_when_a_server_of_the_group_has_no_file),
         cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),
+        cmocka_unit_test(test_doctor_asks_for_the_sentinels_login_when_they_want_one),
         cmocka_unit_test(test_words_say_so_when_the_sentinels_know_no_such_master),
         cmocka_unit_test(test_words_say_so_when_a_server_stands_in_the_place_of_sentinels),
     };
