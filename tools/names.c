@@ -373,6 +373,31 @@ static bool has_symbols(const char *path, const struct list *list)
     return true;
 }
 
+/* The length without the number that the compiler appends to a variable of a function, as in "lock.0". */
+static size_t length_of_base(const char *symbol)
+{
+    const char *dot = strrchr(symbol, '.');
+
+    return dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1) ? (size_t)(dot - symbol) : strlen(symbol);
+}
+
+static size_t count_of_base(const struct list *list, const char *symbol)
+{
+    size_t length = length_of_base(symbol), count = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        count +=
+            length_of_base(list->entries[i].symbol) == length && strncmp(list->entries[i].symbol, symbol, length) == 0;
+    return count;
+}
+
+/* With another number of functions that have such a variable, "lock.0" may be another function's. */
+static bool is_same_variable(const struct list *old, const struct list *new, const char *was, const char *is)
+{
+    return strcmp(was, is) == 0 &&
+           (length_of_base(was) == strlen(was) || count_of_base(old, was) == count_of_base(new, was));
+}
+
 static int compare(const struct list *old, const struct list *new)
 {
     int result = 0;
@@ -380,7 +405,7 @@ static int compare(const struct list *old, const struct list *new)
     for (size_t i = 0; i < old->count; i++) {
         const struct found *was = &old->entries[i], *is = find(new, was);
 
-        if (!was->is_automatic || (is && strcmp(was->symbol, is->symbol) == 0))
+        if (!was->is_automatic || (is && is_same_variable(old, new, was->symbol, is->symbol)))
             continue;
         print_difference(was, is);
         result = is ? NAMES_FAULT : result;

@@ -89,6 +89,18 @@ is "status of two equal builds" $? 0
 is "output" "$(cat output)" ""
 result "two builds in which a name means another object are told apart"
 
+# The variables of two functions have one name, and a number: a function that is added above takes the number.
+printf 'void *%s(void);\nvoid *%s(void)\n{\n    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n    return &lock;\n}\n' \
+    f f >old/inner.c
+{ sed 's/f(/g(/' old/inner.c; cat old/inner.c; } >new/inner.c
+for build in old new; do (cd $build && unit -fPIC -shared inner.c -o ../$build-inner.so); done
+"$names" --diff old-inner.so new-inner.so >output 2>errors
+is "status" $? 1
+grep -q '^billing/inner.c:0	mutex	lock' output || complain "no line: $(cat output errors)"
+"$names" --diff new-inner.so new-inner.so >output 2>&1
+is "status of two equal builds" $? 0
+result "a variable of a function that may be another function's is told"
+
 "$names" --diff stripped.so old.so >output 2>errors
 is "status without symbols" $? 2
 grep -q 'stripped.so: has no symbols' errors || complain "no sentence: $(cat errors)"
