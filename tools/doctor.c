@@ -406,6 +406,6 @@ const struct word word_doctor = {
     .arguments = "[--json]",
     .purpose = "check the server, the user's rights and the network, and say what to do",
     .options = "Exit status: 0 without a \"fail\", 1 with one, 69 if the server cannot be reached,\n"
-               "77 if the server refuses the login.\n",
+               "77 if the server refuses the login or wants one.\n",
     .run = run,
 };

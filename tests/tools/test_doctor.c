@@ -351,7 +351,7 @@ static void test_doctor_blames_no_login_when_the_server_is_full(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        command_run("DMUTEX_URL='redis://%s127.0.0.1:%d?command_timeout=1000' exec $dmutex doctor", logins[i],
+        command_run("DMUTEX_URL='redis://%s127.0.0.1:%d?command_timeout=2000' exec $dmutex doctor", logins[i],
                     server->port);
         assert_status(69);
         assert_output("fail  server       ");
