@@ -395,6 +395,16 @@ void dm_link_close(struct dm_link *link, const char *reason)
     dm_link_leave(link);
 }
 
+void dm_link_rest(struct dm_link *link, const char *reason)
+{
+    const struct dm_session *session = &link->session;
+
+    enter(link);
+    if (session->state != DM_SESSION_CLOSED && session->state != DM_SESSION_PREPARING && !session->is_ended)
+        dm_session_rest(&link->session, reason);
+    dm_link_leave(link);
+}
+
 /* The number keeps a late word about the server before from closing the connection to the server of now. */
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
 {

@@ -94,6 +94,9 @@ void dm_link_limit_pauses(struct dm_link *link, unsigned most_ms);
 /* The server can be reached, as another link has found: tries again soon if this link is closed. */
 void dm_link_retry_soon(struct dm_link *link);
 
+/* Nobody needs the link now: closes it, quietly, unless a thread prepares an opening. */
+void dm_link_rest(struct dm_link *link, const char *reason);
+
 /* The server may have been replaced: closes the link if it is open or being opened; it opens again when wanted. */
 void dm_link_close(struct dm_link *link, const char *reason);
 

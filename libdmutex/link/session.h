@@ -134,6 +134,9 @@ void dm_session_fail(struct dm_session *session, const char *format, ...) DM_PRI
 /* The same for good; the reason alone is the sentence. */
 void dm_session_end(struct dm_session *session, const char *reason);
 
+/* Closes a connection that nobody needs now: no failure, and not in the log.  It opens again when it is wanted. */
+void dm_session_rest(struct dm_session *session, const char *reason);
+
 /* In a forked child: ends the copy; the parent's connection goes on.  Frees nothing, and needs no lock. */
 void dm_session_forget(struct dm_session *session);
 

@@ -199,6 +199,12 @@ void dm_session_fail_by_stream(struct dm_session *session, const char *what)
         dm_session_fail(session, "%s (%s)%s", what, strerror(error), dm_session_hint(session));
 }
 
+void dm_session_rest(struct dm_session *session, const char *reason)
+{
+    dm_session_note_reason(session, "%s", reason);
+    shut(session);
+}
+
 /* Not in the log: the process has asked for the end. */
 void dm_session_end(struct dm_session *session, const char *reason)
 {

@@ -106,8 +106,7 @@ static bool find_tag(void *user, bool is_lowest_under_way, char ret_tag[DM_SLOT_
         dm_slot_tag((unsigned)slot, ret_tag);
     if (slot >= 0 || dm_fleet_is_vouched(user))
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "the node %.60s:%s serves no slot of the Cluster", member->url->host,
-             member->url->port);
+    snprintf(ret_reason, DM_REASON_ROOM, "the node serves no slot of the Cluster");
     return false;
 }
 
@@ -133,6 +132,7 @@ static struct dm_member *new_member(struct dm_fleet *fleet, struct dm_url *url)
         return NULL;
     *member = (struct dm_member){ .fleet = fleet, .index = fleet->count, .url = url };
     member->slots = !dm_fleet_is_clustered(fleet); /* the only server serves all */
+    member->used_ns = dm_clock_boot_ns();
     if (dm_node_init(&member->node, url, fleet->channel, &hooks))
         return member;
     free(member);
@@ -147,7 +147,36 @@ static void add(struct dm_fleet *fleet, struct dm_member *member)
 
 static bool is_at(const struct dm_member *member, const char *host, const char *port)
 {
-    return strcmp(member->url->host, host) == 0 && strcmp(member->url->port, port) == 0;
+    dm_assert_held(DM_RANK_FLEET);
+    return strcmp(member->node.place.host, host) == 0 && strcmp(member->node.place.port, port) == 0;
+}
+
+/* Nothing is under way to the member, and nothing will be. */
+static bool is_free(struct dm_member *member)
+{
+    return dm_fleet_is_idle(member) && !member->asked_ns && !dm_link_is_open(member->node.commands.link) &&
+           !dm_link_is_open(member->node.inbox.link);
+}
+
+/* For a fleet that is full: the member that has been of no use for the longest time.  NULL: all are needed. */
+static struct dm_member *reuse(struct dm_fleet *fleet, const char *host, const char *port)
+{
+    struct dm_member *oldest = NULL;
+
+    dm_assert_held(DM_RANK_FLEET);
+    for (unsigned i = 0; i < fleet->count; i++) {
+        struct dm_member *member = fleet->members[i];
+
+        if ((!oldest || member->used_ns < oldest->used_ns) && is_free(member))
+            oldest = member;
+    }
+    if (!oldest)
+        return NULL;
+    dm_node_move(&oldest->node, host, port);
+    oldest->has_served = false;
+    oldest->vouchers = (struct dm_vouchers){ 0 };
+    oldest->used_ns = dm_clock_boot_ns();
+    return oldest;
 }
 
 struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, const char *port)
@@ -160,7 +189,9 @@ struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, c
         if (is_at(fleet->members[i], host, port))
             return fleet->members[i];
     }
-    url = fleet->count < DM_FLEET_MOST && !fleet->is_ended ? dm_url_of_server(fleet->url, host, port) : NULL;
+    if (fleet->count == DM_FLEET_MOST)
+        return fleet->is_ended ? NULL : reuse(fleet, host, port);
+    url = !fleet->is_ended ? dm_url_of_server(fleet->url, host, port) : NULL;
     if (!url)
         return NULL;
     url->switch_ms = fleet->url->switch_ms;
@@ -228,7 +259,8 @@ static void note_ahead(struct dm_fleet *fleet, const char *key, size_t length, s
 
     dm_assert_held(DM_RANK_FLEET);
     forget_ahead(fleet, ahead);
-    *ahead = (struct dm_ahead){ strndup(key, length), member, dm_clock_boot_ns() + AHEAD_NS };
+    member->used_ns = dm_clock_boot_ns();
+    *ahead = (struct dm_ahead){ strndup(key, length), member, member->used_ns + AHEAD_NS };
     if (ahead->key)
         __atomic_add_fetch(&fleet->ahead_count, 1, __ATOMIC_RELAXED);
 }
@@ -256,12 +288,13 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
 {
     struct dm_redirect redirect;
     struct dm_member *to;
-    bool is_news = false;
+    bool is_redirect, is_news = false;
 
-    if (!dm_fleet_is_clustered(fleet) || !dm_redirect_read(error, from->url->host, &redirect))
+    if (!dm_fleet_is_clustered(fleet))
         return false;
     dm_mutex_lock(&fleet->lock);
-    to = redirect.host[0] ? dm_fleet_member_at(fleet, redirect.host, redirect.port) : NULL;
+    is_redirect = dm_redirect_read(error, from->node.place.host, &redirect);
+    to = is_redirect ? dm_fleet_member_at(fleet, redirect.host, redirect.port) : NULL;
     if (to && !redirect.is_ask)
         dm_fleet_give_slot(fleet, redirect.slot, to);
     else if (to && key)
@@ -269,6 +302,8 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
     if (to && redirect.is_ask)
         is_news = dm_fleet_vouch_ahead(to, from);
     dm_mutex_unlock(&fleet->lock);
+    if (!is_redirect)
+        return false;
     if (to)
         dm_fleet_wish(fleet, to);
     if (is_news) {
@@ -355,7 +390,18 @@ struct dm_member *dm_fleet_await_slot(struct dm_fleet *fleet, unsigned slot, con
 
 void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM])
 {
-    dm_guide_reason(fleet->guide, ret_reason);
+    bool is_full;
+
+    dm_mutex_lock(&fleet->lock);
+    is_full = fleet->is_full;
+    dm_mutex_unlock(&fleet->lock);
+    if (is_full)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the Cluster has more than %d masters, or a node tells of masters that it does not have: "
+                 "compare CLUSTER SLOTS of all nodes",
+                 DM_FLEET_MOST);
+    else
+        dm_guide_reason(fleet->guide, ret_reason);
 }
 
 /* ---- beginning and end ------------------------------------------------------------------- */
@@ -367,19 +413,37 @@ static void guide_changed(void *user)
     fleet->hooks.on_change(fleet);
 }
 
-/* The servers of the URL, and then all nodes that a map has named: the former may all be gone. */
-static struct dm_url_host find_host(void *user, unsigned number)
+/* The first member from the number on that serves a slot; NULL: the numbers are at an end. */
+static struct dm_member *serving_from(const struct dm_fleet *fleet, unsigned number)
+{
+    unsigned count = dm_fleet_count(fleet);
+
+    while (number < count && !dm_fleet_is_serving(fleet->members[number]))
+        number++;
+    return number < count ? fleet->members[number] : NULL;
+}
+
+/*
+ * The servers of the URL, and then all masters of the map: the former may all be gone.  A node that a redirect or an
+ * earlier map has named, and that serves nothing, shows no way: it may be anybody.
+ */
+static void find_host(void *user, unsigned number, struct dm_master *ret_place)
 {
     const struct dm_fleet *fleet = user;
-    unsigned listed = (unsigned)fleet->url->host_count;
-    const struct dm_url *url;
+    unsigned listed = (unsigned)fleet->url->host_count, at = number % (listed + dm_fleet_count(fleet));
+    struct dm_member *member = at < listed ? NULL : serving_from(fleet, at - listed);
+    const struct dm_url_host *host = &fleet->url->hosts[number % listed];
 
     dm_assert_held(DM_RANK_CONN);
-    number %= listed + dm_fleet_count(fleet);
-    if (number < listed)
-        return fleet->url->hosts[number];
-    url = fleet->members[number - listed]->url;
-    return (struct dm_url_host){ url->host, url->port };
+    if (member) {
+        dm_mutex_lock(&member->node.lock);
+        *ret_place = member->node.place;
+        dm_mutex_unlock(&member->node.lock);
+        return;
+    }
+    *ret_place = (struct dm_master){ .epoch = 0 };
+    snprintf(ret_place->host, sizeof ret_place->host, "%s", host->host);
+    snprintf(ret_place->port, sizeof ret_place->port, "%s", host->port);
 }
 
 static bool open_guide(struct dm_fleet *fleet)

@@ -9,8 +9,9 @@
  * A Cluster is as many stores as it has masters: each node has its own links, its own birth and its own grace, and a
  * name is on the node that serves the slot of the name's group (doc/design/cluster.md).
  *
- * Nodes are added and never removed: a thread may be about to use one.  A node that serves nothing any more is not
- * opened again.
+ * Nodes are added and never removed: a thread may be about to use one.  A node that has served nothing for a while is
+ * closed, and is not opened again; where there is no room for a new one, such a node stands for the new server.  A
+ * thread that takes it for the server of before sends a request to a server that sends the request on.
  */
 #ifndef DM_REDIS_FLEET_H
 #define DM_REDIS_FLEET_H
@@ -37,10 +38,11 @@ struct dm_watched {
 struct dm_member {
     struct dm_fleet *fleet;
     unsigned index;
-    struct dm_url *url; /* of this server; the store's own if it is the only one */
+    struct dm_url *url; /* the settings; the store's own if it is the only one, else the address is the node's */
     struct dm_node node;
     unsigned slots;  /* that the node serves, by the map.  Atomic */
     bool has_served; /* some slot, at any time */
+    int64_t used_ns; /* the node was of use at that time, or later while it serves a slot */
     bool is_unknown
         [DM_POSTED_SCRIPTS]; /* the next post sends the text: the server said so, or is new.  Atomic, a hint */
     bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
@@ -94,6 +96,7 @@ struct dm_fleet {
     unsigned ahead_count; /* of those that are in use.  Atomic */
     unsigned ahead_next;
     unsigned masters;     /* members that serve a slot */
+    bool is_full;         /* the last map had a master for which there is no room */
     int64_t refreshed_ns; /* when the map was last asked for, out of turn */
     int64_t sought_ns;    /* when vouchers were last looked for, out of turn */
 

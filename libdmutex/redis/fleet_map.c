@@ -5,6 +5,8 @@
  * A node is believed for half of `switch` from the questions on in which enough masters have named the node.  So, at
  * the end of the grace of the server that takes the node's place, nobody believes the node any more.
  */
+#include <string.h>
+
 #include "link/turns.h"
 #include "redis/fleet_parts.h"
 
@@ -14,6 +16,8 @@
 /* Masters are asked so often within `switch`, and no more masters each time. */
 #define ROUNDS_IN_SWITCH 4
 #define ASKED_MOST 5
+
+static const char not_serving[] = "the node serves no slot of the Cluster";
 
 /* ---- the map ----------------------------------------------------------------------------- */
 
@@ -29,6 +33,7 @@ static void take_slot(struct dm_fleet *fleet, struct dm_member *member)
     if (__atomic_sub_fetch(&member->slots, 1, __ATOMIC_RELAXED) > 0)
         return;
     fleet->masters--;
+    member->used_ns = dm_clock_boot_ns();
     member->vouchers = (struct dm_vouchers){ 0 };
     __atomic_store_n(&member->vouched_until_ns, 0, __ATOMIC_RELAXED);
 }
@@ -47,6 +52,24 @@ bool dm_fleet_give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member 
     member->has_served = true;
     __atomic_store_n(&fleet->owners[slot], (unsigned char)(member->index + 1), __ATOMIC_RELEASE);
     return true;
+}
+
+/* A master for which there is no room: whoever served the slot before does not. */
+static void leave_slot(struct dm_fleet *fleet, unsigned slot)
+{
+    struct dm_member *before = dm_fleet_of_slot(fleet, slot);
+
+    dm_assert_held(DM_RANK_FLEET);
+    if (!before)
+        return;
+    __atomic_store_n(&fleet->owners[slot], 0, __ATOMIC_RELEASE);
+    take_slot(fleet, before);
+}
+
+bool dm_fleet_is_idle(struct dm_member *member)
+{
+    return !dm_fleet_is_serving(member) && !dm_fleet_is_vouched(member) &&
+           dm_clock_boot_ns() >= member->used_ns + dm_fleet_rest_ns(member->fleet);
 }
 
 /* ---- vouchers ---------------------------------------------------------------------------- */
@@ -87,6 +110,7 @@ struct taking {
     struct dm_member *by; /* NULL: the guide, whose server may be any node by another name */
     int64_t asked_ns;
     bool has_changed; /* the map */
+    bool is_full;     /* there is no room for a master */
     bool is_named[DM_FLEET_MOST], is_new[DM_FLEET_MOST];
 };
 
@@ -98,8 +122,12 @@ static void take_range(void *user, unsigned first, unsigned last, const char *ho
 
     if (member)
         taking->is_named[member->index] = true;
-    for (unsigned slot = first; member && slot <= last; slot++) {
-        if (dm_fleet_of_slot(taking->fleet, slot) != member)
+    else
+        taking->is_full = true;
+    for (unsigned slot = first; slot <= last; slot++) {
+        if (!member)
+            leave_slot(taking->fleet, slot);
+        else if (dm_fleet_of_slot(taking->fleet, slot) != member)
             taking->has_changed |= dm_fleet_give_slot(taking->fleet, slot, member);
     }
 }
@@ -173,8 +201,10 @@ static bool take(struct taking *taking, const struct redisReply *reply, const ch
 
     dm_mutex_lock(&fleet->lock);
     is_map = dm_slots_read(reply, host, take_range, taking);
-    if (is_map)
+    if (is_map) {
+        fleet->is_full = taking->is_full;
         vouch_for_all(taking);
+    }
     dm_mutex_unlock(&fleet->lock);
     if (!is_map)
         return false;
@@ -196,13 +226,15 @@ static void take_map_of_member(void *user, const struct redisReply *reply)
 {
     struct dm_member *member = user;
     struct taking taking = { .fleet = member->fleet, .by = member };
+    char host[sizeof member->node.place.host];
 
     dm_mutex_lock(&member->fleet->lock);
     taking.asked_ns = member->asked_ns;
     member->asked_ns = 0;
+    memcpy(host, member->node.place.host, sizeof host);
     dm_mutex_unlock(&member->fleet->lock);
     if (reply)
-        take(&taking, reply, member->url->host);
+        take(&taking, reply, host);
 }
 
 /* ---- questions --------------------------------------------------------------------------- */
@@ -245,17 +277,17 @@ static bool ask(struct dm_member *member)
 }
 
 /*
- * Each time others first, because a node may be cut off from the others.  Any node knows the map; a node with slots has
- * a voice.  Returns how many were asked.
+ * Each time others first, because a node may be cut off from the others.  Only masters of the map are asked: a node
+ * that serves nothing may be anybody whom a redirect has named.  Returns how many were asked.
  */
-static unsigned ask_some(struct dm_fleet *fleet, unsigned most, bool is_for_voices)
+static unsigned ask_some(struct dm_fleet *fleet, unsigned most)
 {
     unsigned count = dm_fleet_count(fleet), asked = 0;
 
     for (unsigned i = 0; i < count && asked < most; i++) {
         struct dm_member *member = fleet->members[__atomic_add_fetch(&fleet->asked, 1, __ATOMIC_RELAXED) % count];
 
-        if (!is_for_voices || dm_fleet_is_serving(member))
+        if (dm_fleet_is_serving(member))
             asked += ask(member);
     }
     return asked;
@@ -277,7 +309,7 @@ static bool is_due_again(struct dm_fleet *fleet, int64_t *last_ns)
 
 void dm_fleet_refresh(struct dm_fleet *fleet)
 {
-    if (dm_fleet_is_clustered(fleet) && is_due_again(fleet, &fleet->refreshed_ns) && ask_some(fleet, 1, false) == 0)
+    if (dm_fleet_is_clustered(fleet) && is_due_again(fleet, &fleet->refreshed_ns) && ask_some(fleet, 1) == 0)
         dm_guide_ask(fleet->guide);
 }
 
@@ -288,7 +320,7 @@ unsigned dm_fleet_ask_around(struct dm_fleet *fleet)
     if (!dm_fleet_is_clustered(fleet))
         return 0;
     __atomic_store_n(&fleet->ask_ns, next_ns, __ATOMIC_RELAXED);
-    return ask_some(fleet, ASKED_MOST, true);
+    return ask_some(fleet, ASKED_MOST);
 }
 
 /* Opens links until ASKED_MOST masters can be asked; each time others, because some masters may be gone. */
@@ -314,10 +346,31 @@ int64_t dm_fleet_ask_due_ns(const struct dm_fleet *fleet)
     return __atomic_load_n(&fleet->ask_ns, __ATOMIC_RELAXED);
 }
 
+/* Descriptors of nodes that have left, or were never there, are given back. */
+static void close_idle(struct dm_fleet *fleet)
+{
+    unsigned count = dm_fleet_count(fleet);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct dm_member *member = fleet->members[i];
+        bool is_idle;
+
+        dm_mutex_lock(&fleet->lock);
+        is_idle = dm_fleet_is_idle(member);
+        dm_mutex_unlock(&fleet->lock);
+        if (!is_idle)
+            continue;
+        dm_link_rest(member->node.commands.link, not_serving);
+        dm_link_rest(member->node.inbox.link, not_serving);
+    }
+}
+
 void dm_fleet_turn(struct dm_fleet *fleet)
 {
-    if (dm_clock_boot_ns() >= dm_fleet_ask_due_ns(fleet))
+    if (dm_clock_boot_ns() >= dm_fleet_ask_due_ns(fleet)) {
         dm_fleet_ask_around(fleet);
+        close_idle(fleet);
+    }
     if (__atomic_exchange_n(&fleet->is_wished, false, __ATOMIC_RELAXED)) {
         dm_fleet_refresh(fleet);
         dm_fleet_find_vouchers(fleet);

@@ -10,8 +10,17 @@ static inline bool dm_fleet_is_clustered(const struct dm_fleet *fleet)
     return fleet->owners != NULL;
 }
 
+/* So long after its last use a member may stand for another server: requests to it have had their answers. */
+static inline int64_t dm_fleet_rest_ns(const struct dm_fleet *fleet)
+{
+    return 2 * fleet->url->command_timeout_ms * DM_NS_PER_MS;
+}
+
 /* The member at this address, a new one if need be; NULL without memory, or with too many nodes.  Lock held. */
 struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, const char *port);
+
+/* True if the member has been of no use for a while: serves nothing, is ahead of no slot.  Lock held. */
+bool dm_fleet_is_idle(struct dm_member *member);
 
 /* False if the member has the slot already.  Lock held. */
 bool dm_fleet_give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member *member);

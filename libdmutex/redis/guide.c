@@ -18,8 +18,8 @@ struct dm_guide {
 
     /* The link's lock guards them. */
     struct dm_greeting greeting;
-    unsigned tries;           /* openings; the next opening goes to the next server */
-    struct dm_url_host asked; /* of the last one */
+    unsigned tries;         /* openings; the next opening goes to the next server */
+    struct dm_master asked; /* of the last one */
 };
 
 /* ---- the greeter ------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
 
     dm_assert_held(DM_RANK_CONN);
     (void)ret_reason;
-    guide->asked = guide->hooks.find_host(guide->hooks.user, guide->tries++);
+    guide->hooks.find_host(guide->hooks.user, guide->tries++, &guide->asked);
     options->address = (struct dm_address){ .host = guide->asked.host, .port = guide->asked.port };
     if (!guide->url->servername)
         options->tls.name = guide->asked.host;

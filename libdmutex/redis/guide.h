@@ -9,6 +9,7 @@
 #define DM_REDIS_GUIDE_H
 
 #include "link/link.h"
+#include "redis/council.h"
 #include "redis/greeting.h"
 #include "store/store.h"
 
@@ -17,7 +18,7 @@ struct dm_guide;
 /* Called without locks. */
 struct dm_guide_hooks {
     /* The server to ask at the try `number`, counted from 0 on.  Called under the link's lock. */
-    struct dm_url_host (*find_host)(void *user, unsigned number);
+    void (*find_host)(void *user, unsigned number, struct dm_master *ret_place);
     /* An answer to CLUSTER SLOTS, of the server `host`.  False if the answer is of no use: another server is asked. */
     bool (*on_map)(void *user, const struct redisReply *reply, const char *host);
     /* As in struct dm_link_hooks. */

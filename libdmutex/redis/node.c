@@ -165,6 +165,14 @@ static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM
 /* ---- a server whose address may change --------------------------------------------------- */
 
 /* A certificate is made out to the address, unless the URL says another name. */
+static void go_to_master(const struct dm_node_link *line, struct dm_link_options *options)
+{
+    options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
+    if (!line->node->url->servername)
+        options->tls.name = line->master.host;
+    snprintf(options->name, sizeof options->name, "%.60s:%s", line->master.host, line->master.port);
+}
+
 static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node_link *line = user;
@@ -175,10 +183,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     if (found != DM_LOOKOUT_FOUND)
         return found == DM_LOOKOUT_NEVER ? DM_LOCATED_NEVER : DM_LOCATED_LATER;
     line->greeting.config = line->master.epoch;
-    options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
-    if (!node->url->servername)
-        options->tls.name = line->master.host;
-    snprintf(options->name, sizeof options->name, "%.60s:%s", line->master.host, line->master.port);
+    go_to_master(line, options);
     return DM_LOCATED;
 }
 
@@ -193,6 +198,38 @@ static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
     return false;
 }
 
+/* The place of a node of a Cluster; the number tells whether the node has moved since. */
+static void note_place(struct dm_node_link *line, struct dm_link_options *options)
+{
+    struct dm_node *node = line->node;
+
+    dm_mutex_lock(&node->lock);
+    line->master = node->place;
+    line->word = node->place_number;
+    dm_mutex_unlock(&node->lock);
+    go_to_master(line, options);
+}
+
+static bool is_at_place(void *user, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    if (line->word == __atomic_load_n(&line->node->place_number, __ATOMIC_RELAXED))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "is no master of the Cluster any more");
+    return false;
+}
+
+void dm_node_move(struct dm_node *node, const char *host, const char *port)
+{
+    dm_mutex_lock(&node->lock);
+    snprintf(node->place.host, sizeof node->place.host, "%s", host);
+    snprintf(node->place.port, sizeof node->place.port, "%s", port);
+    __atomic_store_n(&node->place_number, node->place_number + 1, __ATOMIC_RELAXED);
+    dm_mutex_unlock(&node->lock);
+}
+
 /*
  * The slots of a node change; so a node without slots is asked again when the map has changed.  After a greeting that
  * has met a slot under way the next greeting has another slot, and the one after that the first again.
@@ -205,7 +242,7 @@ static enum dm_located find_tag(void *user, struct dm_link_options *options, cha
     bool is_found = node->hooks.find_tag(node->hooks.user, greeting->is_tag_under_way, greeting->tag, ret_reason);
 
     dm_assert_held(DM_RANK_CONN);
-    (void)options;
+    note_place(line, options);
     greeting->is_tag_under_way = false;
     return is_found ? DM_LOCATED : DM_LOCATED_LATER;
 }
@@ -365,7 +402,9 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
         .locate = node->lookout          ? locate
                   : node->hooks.find_tag ? find_tag
                                          : NULL,
-        .is_current = node->lookout ? is_current : NULL,
+        .is_current = node->lookout          ? is_current
+                      : node->hooks.find_tag ? is_at_place
+                                             : NULL,
         .is_vouched = node->hooks.is_vouched ? is_vouched : NULL,
         .doubt = no_vouchers,
         .begin = begin,
@@ -405,6 +444,8 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
                                                  .role = DM_GREETS_FOR_INBOX,
                                                  .inbox = node->channel[0] ? node->channel : NULL,
                                                  .is_clustered = hooks->find_tag != NULL };
+    if (hooks->find_tag)
+        dm_node_move(node, url->host, url->port);
     if (url->has_tls && !url->is_verified)
         dm_log_warn(
             "verify=none: whoever is on the way to the server can read the password, and grant and break locks");

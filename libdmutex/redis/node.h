@@ -10,7 +10,8 @@
  * In a group of Sentinel the node's address is the address of the group's master.  The lookout says which server that
  * is, and both links are closed as soon as the lookout's word counts no more.
  *
- * A node of a Cluster has an address for good, and a mark and an inbox in slots that the node serves.
+ * A node of a Cluster has a mark and an inbox in slots that the node serves.  Its address changes only when the node is
+ * used for another server, after it has served nothing for a while.
  */
 #ifndef DM_REDIS_NODE_H
 #define DM_REDIS_NODE_H
@@ -63,9 +64,9 @@ struct dm_node_link {
     struct dm_server server;
     uint64_t number; /* another number: another server, or the same with another birth; 1: none was there yet */
 
-    /* With a lookout; the link's lock guards them. */
+    /* With a lookout, and in a Cluster; the link's lock guards them. */
     struct dm_master master; /* the address of this connection */
-    uint64_t word;           /* the number of the lookout's word that named the address */
+    uint64_t word;           /* the number of the lookout's word that named the address, or of the node's place */
 };
 
 struct dm_node {
@@ -75,6 +76,10 @@ struct dm_node {
     struct dm_lookout *lookout; /* says where the server is; NULL: the URL does */
     struct dm_node_link commands, inbox;
     struct dm_mutex lock; /* Rank NODE: taken under a link's lock; nothing but LOG nests in it */
+
+    /* In a Cluster.  Written under the fleet's lock and this one, so that either is enough to read. */
+    struct dm_master place;
+    uint64_t place_number; /* rises with each place.  Atomic */
 };
 
 /* The security of links to the server of a URL; the texts are the URL's. */
@@ -85,6 +90,12 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
 
 /* Undoes dm_node_init(), for a node that was never used. */
 void dm_node_clear_unused(struct dm_node *node);
+
+/*
+ * The node of a Cluster is another server from now on, with both links closed.  The fleet's lock is held.  A link that
+ * another thread opens meanwhile closes by itself.
+ */
+void dm_node_move(struct dm_node *node, const char *host, const char *port);
 
 /* As the functions of link/ by these names, for the commands' link. */
 void dm_node_hold(struct dm_node *node);

@@ -162,7 +162,8 @@ static bool read_cluster(struct dm_url *url, struct dm_part where, char *ret_rea
     url->kind = DM_URL_CLUSTER;
     url->switch_ms = CLUSTER_SWITCH_MS;
     if (path.length)
-        return dm_url_complain(ret_reason, "a Cluster has no databases by number; " DM_URL_CLUSTER_FORM);
+        return dm_url_complain(ret_reason,
+                               "locks of a Cluster are in database 0: take the number away; " DM_URL_CLUSTER_FORM);
     return read_list(url, hosts, DEFAULT_PORT, ret_reason);
 }
 

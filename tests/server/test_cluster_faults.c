@@ -9,6 +9,7 @@
 #include "shards.h"
 
 #define SHORT_LEASE 1000
+#define MORE_THAN_ROOM 250    /* addresses; a process has places for 200 */
 #define ASKED_IN_A_SECOND 400 /* commands: 5 redirects, then a pause; without pauses some 20000 */
 
 /* Tokens count from 2020 on: lua/_numbers.lua. */
@@ -469,6 +470,43 @@ static void test_a_lock_waits_when_an_address_leads_nowhere(void **state)
     actor_end(actor);
 }
 
+/* The address is 127.1.0.N now; connections to the one before are at an end, as when a pod has moved. */
+static void move_to(struct cluster *cluster, int number)
+{
+    struct server *server = cluster->nodes[0];
+    char bind[40];
+
+    snprintf(bind, sizeof bind, "127.0.0.1 127.1.0.%d", number);
+    side_text(server->side, "CONFIG SET bind %s", bind);
+    side_text(server->side, "CONFIG SET cluster-announce-ip 127.1.0.%d", number);
+    side_text(server->side, "CLIENT KILL TYPE normal SKIPME yes");
+    side_text(server->side, "CLIENT KILL TYPE pubsub");
+}
+
+/* A record is free for another node soon. */
+#define QUICK_TIMES "command_timeout=100&connect_timeout=100&switch=1000"
+
+/* Months of pods, in a minute; in the long run more addresses than a process has places for. */
+static void test_a_process_goes_on_when_a_node_has_had_many_addresses(void **state)
+{
+    int count = (int)count_from("DMUTEX_TEST_ADDRESSES", 20, MORE_THAN_ROOM);
+    struct cluster cluster = { .masters = 0 };
+    struct actor *actor;
+    char name[40], url[120];
+
+    (void)state;
+    cluster_start_sparse(&cluster, 1, CLUSTER_CALM_MS);
+    snprintf(name, sizeof name, "%s/x", cluster_sparse_group(0));
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d?grace=off&" QUICK_TIMES, cluster.nodes[0]->port);
+    actor = actor_start_at(url);
+    for (int i = 1; i <= count; i++) {
+        move_to(&cluster, i);
+        shards_use(actor, name);
+    }
+    actor_end(actor);
+    cluster_end(&cluster);
+}
+
 /* ---- other servers ----------------------------------------------------------------------- */
 
 static void test_a_lock_waits_when_a_single_server_stands_behind_cluster(void **state)
@@ -509,6 +547,44 @@ static void test_a_lock_waits_when_a_stranger_sends_it_around(void **state)
     impostor_begin(server_of(0)->folder);
     redirect_for_a_second("MOVED");
     redirect_for_a_second("ASK");
+    impostor_end();
+}
+
+/* CLUSTER SLOTS with more masters than a process has places for, of some slots each. */
+static const char *map_of_many(void)
+{
+    static char map[MORE_THAN_ROOM * 80];
+    int share = CLUSTER_SLOTS / MORE_THAN_ROOM;
+    char *at = map, host[20];
+
+    at += sprintf(at, "*%d\r\n", MORE_THAN_ROOM);
+    for (int i = 0; i < MORE_THAN_ROOM; i++) {
+        snprintf(host, sizeof host, "127.9.9.%d", i);
+        at += sprintf(at, "*3\r\n:%d\r\n:%d\r\n*2\r\n$%zu\r\n%s\r\n:1\r\n", i * share,
+                      i < MORE_THAN_ROOM - 1 ? (i + 1) * share - 1 : CLUSTER_SLOTS - 1, strlen(host), host);
+    }
+    return map;
+}
+
+/* The stranger is gone, and the masters of the Cluster find a place in the process. */
+static void test_a_process_goes_on_when_a_stranger_has_named_too_many_masters(void **state)
+{
+    struct actor *actor;
+    char url[160];
+
+    (void)state;
+    impostor_begin(server_of(0)->folder);
+    impostor_redirect("MOVED", cluster_slot(the_cluster, "lie"));
+    impostor_answer("CLUSTER SLOTS", map_of_many());
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d,127.0.0.1:%d?grace=off&" TIMES, impostor_port(),
+             server_of(0)->port);
+    actor = actor_start_at(url);
+    actor_do(actor, "ETIMEDOUT", "timedlock last430/x 500"); /* one of the last slots */
+    actor_assert_words(actor, "the Cluster has more than 200 masters, or a node tells of masters that");
+    impostor_be(MANNER_CLOSING, "", 0);
+    for (int share = 0; share < SHARES; share++)
+        shards_use(actor, shards_name(share, "again"));
+    actor_end(actor);
     impostor_end();
 }
 
@@ -559,6 +635,8 @@ int main(int argc, char **argv)
         test(test_a_lock_waits_when_a_move_is_known_to_one_node_alone),
         test(test_a_lock_waits_when_an_address_leads_nowhere),
         test(test_a_lock_waits_when_a_stranger_sends_it_around),
+        test(test_a_process_goes_on_when_a_node_has_had_many_addresses),
+        test(test_a_process_goes_on_when_a_stranger_has_named_too_many_masters),
         test(test_the_reason_is_told_when_the_map_is_refused),
         test(test_a_lock_waits_when_a_single_server_stands_behind_cluster),
     };

@@ -413,6 +413,13 @@ void dm_link_distrust(struct dm_link *conn, uint64_t peer, const char *reason)
     conn_leave(conn);
 }
 
+void dm_link_rest(struct dm_link *conn, const char *reason)
+{
+    if (conn->state != CLOSED)
+        conn_fail(conn, reason);
+    conn_leave(conn);
+}
+
 void dm_link_close(struct dm_link *conn, const char *reason)
 {
     if (conn->state != CLOSED && !hooks_has(WORDS_COUNT_FOR_EVER))

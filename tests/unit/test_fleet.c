@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "redis/fleet.h"
+#include "redis/fleet_parts.h"
 
 #define KEY "dmutex:{group}:lock:leaf"
 #define OTHER "dmutex:{group}:lock:other" /* of the same slot */
@@ -76,8 +76,7 @@ static bool redirect(const struct dm_member *from, const char *word, const char 
 /* The first node of the slot. */
 static struct dm_member *first_node(void)
 {
-    struct dm_url at = { .host = (char *)"127.0.0.1", .port = (char *)"2" };
-    const struct dm_member nobody = { .fleet = &fleet, .url = &at };
+    const struct dm_member nobody = { .fleet = &fleet, .node = { .place = { .host = "127.0.0.1", .port = "2" } } };
 
     assert_null(node_for(KEY));
     assert_true(redirect(&nobody, "MOVED", KEY, 2));
@@ -89,10 +88,10 @@ static void test_the_slot_goes_to_another_node_when_it_has_moved(void **state)
     struct dm_member *first = first_node();
 
     (void)state;
-    assert_string_equal(first->url->port, "2");
+    assert_string_equal(first->node.place.port, "2");
     assert_int_equal(first->slots, 1);
     assert_true(redirect(first, "MOVED", KEY, 3));
-    assert_string_equal(node_for(KEY)->url->port, "3");
+    assert_string_equal(node_for(KEY)->node.place.port, "3");
     assert_ptr_equal(node_for(OTHER), node_for(KEY));
     assert_null(node_for("dmutex:{another}:lock:leaf"));
     assert_false(dm_fleet_is_serving(first));
@@ -113,7 +112,7 @@ static void test_one_request_goes_ahead_when_it_was_sent_on(void **state)
     assert_true(redirect(first, "ASK", KEY, 3));
     assert_ptr_equal(node_for(OTHER), first);
     assert_false(args.is_asking);
-    assert_string_equal(node_for(KEY)->url->port, "3");
+    assert_string_equal(node_for(KEY)->node.place.port, "3");
     assert_true(args.is_asking);
     assert_ptr_equal(node_for(KEY), first);
     assert_false(args.is_asking);
@@ -144,7 +143,73 @@ static void test_nodes_are_bounded_when_redirects_name_ever_others(void **state)
     for (int port = 3; port < 1000; port++)
         assert_true(redirect(first, "MOVED", KEY, port));
     assert_int_equal(dm_fleet_count(&fleet), DM_FLEET_MOST);
-    assert_int_equal(atoi(node_for(KEY)->url->port), DM_FLEET_MOST + 1);
+    assert_int_equal(atoi(node_for(KEY)->node.place.port), DM_FLEET_MOST + 1);
+}
+
+/* So long that requests to a node that serves nothing any more have had their answers. */
+static void let_rest(void)
+{
+    for (unsigned i = 0; i < fleet.count; i++)
+        fleet.members[i]->used_ns -= 2 * dm_fleet_rest_ns(&fleet);
+}
+
+/* Pods come and go, for months: a node without slots makes room, and no other. */
+static void test_a_node_that_serves_nothing_makes_room(void **state)
+{
+    struct dm_member *first = first_node(), *ahead;
+
+    (void)state;
+    assert_true(redirect(first, "ASK", KEY, 3));
+    ahead = fleet.members[1];
+    for (int port = 4; port < 2000; port++) {
+        let_rest();
+        ahead->used_ns = dm_clock_boot_ns(); /* a request may be on the way to it */
+        assert_true(redirect(first, "MOVED", KEY, port));
+        assert_int_equal(atoi(node_for(OTHER)->node.place.port), port);
+        assert_int_equal(node_for(OTHER)->slots, 1);
+    }
+    assert_int_equal(dm_fleet_count(&fleet), DM_FLEET_MOST);
+    assert_string_equal(ahead->node.place.port, "3");
+}
+
+/* CLUSTER SLOTS of so many masters, at ports from `port` on, with a slot each. */
+static bool take_masters(int count, int port)
+{
+    char *text = malloc((size_t)count * 100 + 100), *at = text;
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    bool is_taken;
+
+    at += sprintf(at, "*%d\r\n", count);
+    for (int slot = 0; slot < count; slot++)
+        at += sprintf(at, "*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", slot, slot, port + slot);
+    redisReaderFeed(reader, text, (size_t)(at - text));
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    is_taken = dm_fleet_take_map(&fleet, reply, "127.0.0.1");
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    free(text);
+    return is_taken;
+}
+
+/* No Cluster has so many: a node lies, and another one's maps put it right. */
+static void test_a_map_of_too_many_masters_is_told_and_put_right(void **state)
+{
+    (void)state;
+    assert_true(take_masters(3, 10));
+    assert_true(take_masters(DM_FLEET_MOST + 2, 100));
+    assert_non_null(dm_fleet_of_slot(&fleet, 0));
+    assert_null(dm_fleet_of_slot(&fleet, DM_FLEET_MOST - 3 + 1)); /* the first three places are old ones' */
+    dm_fleet_reason(&fleet, reason);
+    assert_non_null(strstr(reason, "the Cluster has more than 200 masters, or a node tells of masters"));
+    for (int i = 0; i < 2; i++) { /* the first map takes the slots, the second finds the places that had them */
+        let_rest();
+        assert_true(take_masters(4, 1000));
+    }
+    for (unsigned slot = 0; slot < 4; slot++)
+        assert_int_equal(atoi(dm_fleet_of_slot(&fleet, slot)->node.place.port), 1000 + slot);
+    dm_fleet_reason(&fleet, reason);
+    assert_null(strstr(reason, "more than"));
 }
 
 static void test_other_errors_are_no_redirects(void **state)
@@ -167,6 +232,8 @@ int main(void)
         TEST(test_one_request_goes_ahead_when_it_was_sent_on),
         TEST(test_notes_are_bounded_when_many_requests_are_sent_on),
         TEST(test_nodes_are_bounded_when_redirects_name_ever_others),
+        TEST(test_a_node_that_serves_nothing_makes_room),
+        TEST(test_a_map_of_too_many_masters_is_told_and_put_right),
         TEST(test_other_errors_are_no_redirects),
     };
 

@@ -101,7 +101,7 @@ static void test_url_is_refused_when_a_cluster_cannot_be_as_written(void **state
         { "redis://a?addr=b", form },
         { "redis://a?redis_cluster=1", form },
         { "redis://a?cluster=redis", form },
-        { "redis+cluster://a/0", "no databases" },
+        { "redis+cluster://a/0", "locks of a Cluster are in database 0" },
         { "redis+cluster://a/m", form },
         { "redis+cluster://a/m/0", form },
         { "redis+cluster://a?db=0", "the option db" },
