@@ -378,31 +378,59 @@ static bool complain_of_way(struct reader *reader, const struct dm_fault *fault)
 }
 
 /*
- * The file itself may not be a symbolic link, because the folders of the link's target are not checked. O_NONBLOCK: the
- * open() of a FIFO would wait for a writer, and check_status() refuses the FIFO afterwards.
+ * A symbolic link is followed by steps that are checked as the folders are, as in a volume of Kubernetes: the name
+ * leads to ..data/NAME, and ..data to a folder.  The file at the end is opened through the descriptor that the walk has
+ * found.
  */
+static int open_link(const char *path, struct dm_fault *ret_fault)
+{
+    char name[40];
+    int place = dm_place_open(path, ret_fault), fd;
+
+    if (place < 0)
+        return -1;
+    snprintf(name, sizeof name, "/proc/thread-self/fd/%d", place);
+    fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        *ret_fault = (struct dm_fault){ .kind = DM_FAULT_ERROR, .error = errno };
+    close(place);
+    return fd;
+}
+
+/* Reads the file in its folder, or what a link there leads to.  True also if there is none. */
+static bool read_leaf(struct reader *reader, int folder, const char *leaf)
+{
+    struct dm_fault fault = { .kind = DM_FAULT_ERROR };
+    int fd = openat(folder, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_good;
+
+    if (fd < 0 && errno == ENOENT)
+        return true;
+    if (fd < 0 && errno == ELOOP)
+        fd = open_link(reader->path, &fault);
+    else if (fd < 0)
+        fault.error = errno;
+    if (fd < 0)
+        return complain_of_way(reader, &fault);
+    is_good = read_open(reader, fd);
+    close(fd);
+    return is_good;
+}
+
+/* O_NONBLOCK: the open() of a FIFO would wait for a writer, and check_status() refuses the FIFO afterwards. */
 bool dm_conffile_read(const char *path, struct dm_conffile *file, char ret_reason[DM_CONFFILE_REASON_ROOM])
 {
     struct reader reader = { .path = path, .file = file, .reason = ret_reason };
     struct dm_fault fault;
     const char *leaf;
     bool is_good;
-    int folder = dm_place_open_parent(path, &leaf, &fault), fd;
+    int folder = dm_place_open_parent(path, &leaf, &fault);
 
     if (folder < 0 && (fault.kind == DM_FAULT_ABSENT || fault.error == ENOENT || fault.error == ENOTDIR))
         return true;
     if (folder < 0)
         return complain_of_way(&reader, &fault);
-    fd = openat(folder, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT)
-        is_good = true;
-    else if (fd < 0)
-        is_good = complain(&reader, errno == ELOOP ? "is a symbolic link%s: put the file itself there" : "%s",
-                           errno == ELOOP ? "" : strerror(errno));
-    else
-        is_good = read_open(&reader, fd);
-    if (fd >= 0)
-        close(fd);
+    is_good = read_leaf(&reader, folder, leaf);
     close(folder);
     return is_good;
 }

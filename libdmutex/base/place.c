@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static void set_place(struct dm_fault *fault, const char *path, size_t length)
 /* Returns -1. */
 static int fail(struct dm_fault *fault, enum dm_fault_kind kind, int error)
 {
+    fault->is_open = false;
     fault->kind = kind;
     fault->error = error;
     return -1;
@@ -67,16 +69,32 @@ bool dm_place_is_trusted(uid_t owner)
 }
 
 /*
+ * True if nobody can change the folder by this way, whatever its mode.  The volumes of a pod are such folders: the mode
+ * is 0777, the mount is read-only.  Who can write there by another way can put nothing there that root owns, and what
+ * others own is refused.
+ */
+static bool is_read_only(int fd)
+{
+    struct statvfs status;
+
+    return fstatvfs(fd, &status) == 0 && (status.f_flag & ST_RDONLY);
+}
+
+/*
  * Checks a folder or link on the way. The target of a link is checked in a step of its own, and the mode of a link
  * means nothing. The mode of a file at the end is for the caller to check.
  */
-static bool check_step(const struct stat *status, struct dm_fault *fault)
+static bool check_step(int fd, const struct stat *status, struct dm_fault *fault)
 {
+    bool is_open = S_ISDIR(status->st_mode) && (status->st_mode & 022) && !(status->st_mode & S_ISVTX);
+
     if (!dm_place_is_trusted(status->st_uid))
         return fail_by_owner(fault, "belongs to user", status->st_uid) == 0;
-    if (S_ISDIR(status->st_mode) && (status->st_mode & 022) && !(status->st_mode & S_ISVTX))
-        return fail_by_owner(fault, "can be changed by others than its owner, user", status->st_uid) == 0;
-    return true;
+    if (!is_open || is_read_only(fd))
+        return true;
+    fail_by_owner(fault, "can be changed by others than its owner, user", status->st_uid);
+    fault->is_open = true;
+    return false;
 }
 
 static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault);
@@ -106,7 +124,7 @@ static int take_step(int from, const char *name, int links, struct dm_fault *fau
             close(fd);
         return drop(from);
     }
-    if (!check_step(&status, fault)) {
+    if (!check_step(fd, &status, fault)) {
         close(fd);
         return drop(from);
     }
@@ -165,7 +183,7 @@ static int walk_from_root(const char *path, size_t length, struct dm_fault *faul
         fail(fault, DM_FAULT_ERROR, errno);
         return drop(root);
     }
-    if (!check_step(&status, fault))
+    if (!check_step(root, &status, fault))
         return drop(root);
     return walk(root, path, length, 0, fault);
 }

@@ -4,7 +4,8 @@
  *
  * A folder is trusted if only root, this user and the owner of "/" can change the folders on the way there.
  * (The owner of "/" is root or, in a user namespace, the number that stands for root.)
- * Sticky folders as /tmp may be written by all: each entry there is checked by its owner.
+ * Sticky folders as /tmp may be written by all: each entry there is checked by its owner.  Folders on a read-only
+ * mount, as the volumes of a pod, may have any mode.
  *
  * All functions are async-signal-safe: no malloc, no stdio, no lock.  The preload module is built with this
  * file, too.
@@ -29,6 +30,7 @@ struct dm_fault {
     int error;         /* ABSENT and ERROR: an errno value */
     const char *words; /* OWNER: what is said between the place and the owner's number */
     uid_t owner;
+    bool is_open;              /* OWNER: the place is a folder that all may change, and not sticky */
     char place[DM_FAULT_ROOM]; /* cut if it is longer */
 };
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* base/conffile: the grammar of dmutex.conf(5), and the files that are refused. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -162,11 +164,9 @@ static void test_a_long_value_is_refused(void **state)
     assert_refused("too long");
 }
 
-/* A file is refused if other users can write or replace the file, or if the path is a symbolic link. */
+/* A file is refused if other users can write or replace the file. */
 static void test_a_file_is_refused_when_others_can_change_it(void **state)
 {
-    const char *target;
-
     (void)state;
     write_file("[server]\nUrl=redis://h\n");
     assert_return_code(chmod(path, 0620), errno);
@@ -178,10 +178,79 @@ static void test_a_file_is_refused_when_others_can_change_it(void **state)
     assert_return_code(chmod(folder, 0770), errno);
     assert_refused("can be changed by others");
     assert_return_code(chmod(folder, 0700), errno);
-    target = in_folder("target");
-    assert_return_code(rename(path, target), errno);
-    assert_return_code(symlink(target, path), errno);
-    assert_refused("is a symbolic link");
+}
+
+/* As in a volume of Kubernetes: dmutex.conf -> ..data/dmutex.conf, ..data -> ..2026_11_28. */
+static void make_volume(void)
+{
+    assert_return_code(mkdir(in_folder("..2026_11_28"), 0755), errno);
+    write_file("[server]\nUrl=redis://h\n");
+    assert_return_code(rename(path, in_folder("..2026_11_28/dmutex.conf")), errno);
+    assert_return_code(symlink("..2026_11_28", in_folder("..data")), errno);
+    assert_return_code(symlink("..data/dmutex.conf", path), errno);
+}
+
+/* R6: each link on the way is checked as a folder is; a link to nothing is a mistake, and not an absent file. */
+static void test_a_file_is_read_when_links_lead_there(void **state)
+{
+    (void)state;
+    make_volume();
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_string_equal(conf.url, "redis://h");
+    assert_return_code(chmod(in_folder("..2026_11_28/dmutex.conf"), 0622), errno);
+    assert_refused("can be written by others");
+    assert_return_code(chmod(in_folder("..2026_11_28/dmutex.conf"), 0644), errno);
+    assert_return_code(chmod(in_folder("..2026_11_28"), 0777), errno);
+    assert_refused("can be changed by others");
+    assert_return_code(unlink(in_folder("..2026_11_28/dmutex.conf")), errno);
+    assert_return_code(chmod(in_folder("..2026_11_28"), 0755), errno);
+    assert_refused(strerror(ENOENT));
+}
+
+/* The link of another user, in a folder where all may make links. */
+static void test_a_file_is_refused_when_the_link_is_of_another_user(void **state)
+{
+    (void)state;
+    make_volume();
+    if (geteuid() != 0)
+        return;
+    assert_return_code(chmod(folder, 01777), errno);
+    assert_true(dm_conffile_read(path, &conf, reason));
+    assert_return_code(lchown(path, 12345, (gid_t)-1), errno);
+    assert_refused("belongs to user 12345");
+}
+
+/* In a namespace of mounts: 0 if the file is read once the mount is read-only, and not before. */
+static int read_in_volume(void)
+{
+    int result = 1;
+
+    if (unshare(CLONE_NEWNS) != 0 || mount(folder, folder, NULL, MS_BIND, NULL) != 0)
+        return 2;
+    mount(NULL, folder, NULL, MS_PRIVATE, NULL);
+    if (!dm_conffile_read(path, &conf, reason) && strstr(reason, "can be changed by others") &&
+        mount(NULL, folder, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0 && dm_conffile_read(path, &conf, reason))
+        result = 0;
+    umount2(folder, MNT_DETACH);
+    return result;
+}
+
+/* R6: the folder of a ConfigMap has the mode 0777, and is read-only for all. */
+static void test_a_file_is_read_when_its_open_folder_is_mounted_read_only(void **state)
+{
+    pid_t pid;
+    int status;
+
+    (void)state;
+    make_volume();
+    if (geteuid() != 0)
+        return;
+    assert_return_code(chmod(folder, 0777), errno);
+    pid = keeper_fork();
+    if (pid == 0)
+        _exit(read_in_volume());
+    status = keeper_reap(pid);
+    assert_int_equal(status, 0);
 }
 
 /* A FIFO and a folder are refused, without blocking. */
@@ -275,6 +344,9 @@ int main(int argc, char **argv)
         with_a_folder(test_a_mistake_is_told_with_its_line),
         with_a_folder(test_a_long_value_is_refused),
         with_a_folder(test_a_file_is_refused_when_others_can_change_it),
+        with_a_folder(test_a_file_is_read_when_links_lead_there),
+        with_a_folder(test_a_file_is_refused_when_the_link_is_of_another_user),
+        with_a_folder(test_a_file_is_read_when_its_open_folder_is_mounted_read_only),
         with_a_folder(test_a_fifo_is_refused),
         with_a_folder(test_a_file_is_refused_when_it_is_of_another_user),
         with_a_folder(test_the_users_file_is_passed_over_when_its_folder_is_closed),

@@ -92,7 +92,10 @@ static int complain(const struct dm_fault *fault)
     text_add_number(&number, fault->owner);
     if (fault->kind == DM_FAULT_OWNER)
         text_say("the keeper of lock files cannot be asked: ", fault->place, " ", fault->words, " ", digits,
-                 ": it is not used; set DMUTEX_LOCAL_DIR to a folder of your own", NULL);
+                 fault->is_open ? ": it is not used; chmod +t it, or set DMUTEX_LOCAL_DIR to a folder elsewhere, as "
+                                  "/dev/shm/dmutex"
+                                : ": it is not used; set DMUTEX_LOCAL_DIR to a folder of your own",
+                 NULL);
     else
         text_say("the keeper of lock files cannot be started: ", fault->place, ": ", error ? error : "unknown error",
                  NULL);
