@@ -303,6 +303,8 @@ libdmutex_libspawn_la_CFLAGS = $(floor_cflags)
 libdmutex_libspawn_la_SOURCES = \
     libdmutex/spawn/local.c \
     libdmutex/spawn/local.h \
+    libdmutex/spawn/outside.c \
+    libdmutex/spawn/outside.h \
     libdmutex/spawn/reaper.c \
     libdmutex/spawn/reaper.h \
     libdmutex/spawn/server.c \

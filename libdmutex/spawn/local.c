@@ -19,6 +19,7 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/place.h"
+#include "spawn/outside.h"
 #include "spawn/server.h"
 
 static bool DM_PRINTF(2, 3) complain(char *ret_reason, const char *format, ...)
@@ -79,7 +80,11 @@ static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason
 
     if (fault->kind == DM_FAULT_OWNER) {
         describe_owner(fault->owner, may_block, owner, sizeof owner);
-        complain(ret_reason, "%.90s %s %s: it is not used; set DMUTEX_LOCAL_DIR to a folder of your own, or DMUTEX_URL",
+        complain(ret_reason,
+                 fault->is_open ? "%.90s %s %s: it is not used; chmod +t it, or set DMUTEX_LOCAL_DIR to a folder "
+                                  "elsewhere, as /dev/shm/dmutex, or DMUTEX_URL"
+                                : "%.90s %s %s: it is not used; set DMUTEX_LOCAL_DIR to a folder of your own, or "
+                                  "DMUTEX_URL",
                  fault->place, fault->words, owner);
     } else {
         complain(ret_reason, "%.90s cannot be used for the local server: %s", fault->place, strerror(fault->error));
@@ -129,7 +134,35 @@ static int await_answer(int folder, const struct dm_url *url, struct dm_fault *r
     return fd;
 }
 
-static bool start_server(const char *directory, char *ret_reason)
+/*
+ * The path of the server's socket as the kernel knows it, without links; "" if it is too long for a socket's address.
+ * The server binds this path and not the name in its folder, because others find it among the kernel's sockets so:
+ * systemd-tmpfiles does not delete a socket that is served, and we start no second server.
+ */
+static void find_path(int folder, char ret_path[256])
+{
+    char link[40];
+    ssize_t length;
+
+    snprintf(link, sizeof link, "/proc/thread-self/fd/%d", folder);
+    length = readlink(link, ret_path, 256 - sizeof "/" DM_SERVER_SOCKET);
+    if (length < 1 || (size_t)length + strlen("/" DM_SERVER_SOCKET) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        length = 0;
+    strcpy(ret_path + length, length ? "/" DM_SERVER_SOCKET : "");
+}
+
+/* The end of a service is the end of all processes that it has started. */
+static void warn_of_unit(void)
+{
+    char unit[DM_OUTSIDE_UNIT_ROOM];
+
+    if (dm_outside_unit(unit))
+        dm_log_warn("the local server was started by %s, and ends with it, for all programs of this user: start it by "
+                    "\"dmutex local start\" in a unit of its own, or set DMUTEX_URL",
+                    unit);
+}
+
+static bool start_server(const char *directory, const char *path, char *ret_reason)
 {
     struct dm_server_plan plan;
     const char *program;
@@ -138,6 +171,8 @@ static bool start_server(const char *directory, char *ret_reason)
 
     error = dm_server_plan_init(&plan, directory, true);
     if (!error) {
+        if (*path)
+            plan.socket = path;
         error = dm_server_spawn(&plan, &pid, &program);
         dm_server_plan_clear(&plan);
     }
@@ -147,8 +182,27 @@ static bool start_server(const char *directory, char *ret_reason)
     if (error)
         return complain(ret_reason, "the local server cannot be started: %s", strerror(error));
     dm_log_info("starting %s in %s", program, directory);
+    warn_of_unit();
     reap(pid);
     return true;
+}
+
+/*
+ * Nobody answers here, but a server that was bound to this path lives: a second one would grant what the first has
+ * granted.
+ */
+static bool start_if_alone(int folder, const char *directory, char *ret_reason)
+{
+    char path[256];
+
+    find_path(folder, path);
+    if (*path && dm_outside_has_listener(path))
+        return complain(ret_reason,
+                        "%.90s is served, but cannot be reached from here: the socket was deleted, or this process has "
+                        "a folder of its own there (PrivateTmp, a container): end that server, which ss -xlp shows, or "
+                        "set DMUTEX_LOCAL_DIR",
+                        path);
+    return start_server(directory, path, ret_reason);
 }
 
 /* Called with the lock of starters. */
@@ -157,7 +211,7 @@ static int connect_or_start(int folder, const struct dm_url *url, const char *di
     struct dm_fault fault;
     int fd = connect_in(folder, url, &fault);
 
-    if (fd < 0 && fault.kind == DM_FAULT_ABSENT && !start_server(directory, ret_reason))
+    if (fd < 0 && fault.kind == DM_FAULT_ABSENT && !start_if_alone(folder, directory, ret_reason))
         return -1;
     if (fd < 0 && may_come(&fault))
         fd = await_answer(folder, url, &fault);

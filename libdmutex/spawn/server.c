@@ -49,6 +49,7 @@ int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool
     int error;
 
     plan->directory = directory;
+    plan->socket = DM_SERVER_SOCKET;
     plan->is_daemon = is_daemon;
     plan->environment[0] = search_path();
     plan->environment[1] = NULL;
@@ -77,7 +78,7 @@ static int spawn_program(const struct dm_server_plan *plan, const char *program,
                                 "--port",
                                 "0",
                                 "--unixsocket",
-                                DM_SERVER_SOCKET,
+                                plan->socket,
                                 "--unixsocketperm",
                                 "700",
                                 "--save",

@@ -18,7 +18,8 @@
 
 struct dm_server_plan {
     const char *directory;
-    bool is_daemon; /* goes into the background by itself */
+    const char *socket; /* DM_SERVER_SOCKET, which is in the directory, or the whole path */
+    bool is_daemon;     /* goes into the background by itself */
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char *environment[2];

@@ -309,6 +309,31 @@ static void test_valkey_server_is_started_when_there_is_no_redis_server(void **s
     actor_end(a);
 }
 
+/* R7: a cleaner of /tmp deletes the socket while a lock is held; a second server would grant the lock again. */
+static void test_no_second_server_is_started_when_the_files_were_deleted(void **state)
+{
+    static const char *const files[] = { "s", "lock", "pid", "log" };
+    struct actor *holder = start_lost(NULL), *other = start_lost(NULL);
+
+    (void)state;
+    actor_do(holder, "0", "lock local/deleted");
+    find_server();
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        assert_return_code(unlink(in_folder(files[i])), errno);
+    actor_do(other, "ENOLCK", "trylock local/deleted");
+    actor_assert_words(other, "is served, but cannot be reached from here: the socket was deleted");
+    assert_return_code(unlink(in_folder("lock")), errno);
+    assert_int_equal(rmdir(folder), 0);
+    actor_do(other, "ENOLCK", "trylock local/deleted");
+    actor_do(holder, "0", "renew local/deleted");
+    actor_do(holder, "0", "unlock local/deleted");
+    kill_server();
+    actor_do(other, "0", "lock local/deleted");
+    find_server();
+    actor_end(holder);
+    actor_end(other);
+}
+
 /* ---- a server that cannot be had --------------------------------------------------------- */
 
 /* Every call that needs a server says ENOLCK, and a sentence with these words. */
@@ -408,6 +433,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_one_server_is_started_when_many_begin_at_once),
         LOCAL_TEST(test_the_server_lives_on_when_its_starter_is_killed),
         LOCAL_TEST(test_the_server_is_started_again_when_it_was_killed),
+        LOCAL_TEST(test_no_second_server_is_started_when_the_files_were_deleted),
         LOCAL_TEST(test_the_server_has_nothing_of_its_starter),
         LOCAL_TEST(test_valkey_server_is_started_when_there_is_no_redis_server),
         LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
