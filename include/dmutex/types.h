@@ -206,9 +206,9 @@ typedef struct dmutex_info {
     int32_t locked;       /* 0: no holder, the texts are empty */
     uint64_t token;       /* fencing token of the current or, when free, of the last hold */
     int64_t remaining_ms; /* the rest of the owner's lease on the server */
-    uint64_t thread;      /* the owner's thread serial, as libdmutex counts threads */
+    uint64_t thread;      /* the owner's thread id on its host, as gettid(2) tells it */
     uint32_t hold_count;  /* recursion depth; may be a third of a lease old */
-    uint32_t waiters;     /* threads of all hosts in the queue */
+    uint32_t waiters;     /* threads of all hosts in the queue, and threads that wait in the owner's process */
     uint32_t pid;         /* the owner's process id, in the owner's pid namespace */
     uint32_t health;      /* 0 clean, 1 an owner died, 2 not recoverable */
     char owner[33];       /* the owner's process, 32 hex digits; "?": the server has forgotten */

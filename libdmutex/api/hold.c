@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Questions of the calling thread about its hold, and of anybody about a mutex. */
 #include <errno.h>
+#include <string.h>
 
 #include "api/local.h"
 #include "api/object.h"
@@ -8,6 +9,7 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "dmutex/mutex.h"
+#include "runtime/line.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
 #include "store/verdict.h"
@@ -218,6 +220,20 @@ static int ask(dmutex_t *mutex, question put, void *user)
     return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
 }
 
+/* The store knows of threads in the owner's process as of the last renewal; of this process we know them now. */
+static void count_own_waiters(struct dm_runtime *runtime, const struct dm_name *name, struct dm_info *info)
+{
+    struct dm_crowd crowd = { 0 };
+
+    if (strcmp(info->shown.owner, runtime->ident.uuid) != 0)
+        return;
+    dm_state_lock();
+    if (name->line.claim)
+        dm_line_count_seats(name->line.claim, dm_clock_boot_ns(), &crowd);
+    dm_state_unlock();
+    info->shown.waiters += crowd.count - info->crowd;
+}
+
 /* Repeated until the deadline, because a look changes nothing on the server. */
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
@@ -229,8 +245,10 @@ static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name
     do
         verdict = dm_store_info(runtime->store, &ask, deadline, &info, ret_reason);
     while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(deadline));
-    if (verdict == DM_SAYS_DONE)
-        *(dmutex_info_t *)user = info.shown;
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    count_own_waiters(runtime, name, &info);
+    *(dmutex_info_t *)user = info.shown;
     return verdict;
 }
 

@@ -18,7 +18,7 @@ static bool is_ending;
 static __thread bool is_ending_here;
 static bool are_questions_over;
 
-static uint64_t last_serial;
+static uint64_t threads; /* that have had a serial */
 /* Written once, by the library's constructor, before the first thread is known: read without a lock. */
 static pthread_key_t end_key;
 static void (*end_report)(struct dm_self *);
@@ -47,11 +47,16 @@ bool dm_self_on_thread_end(void (*report)(struct dm_self *))
     return true;
 }
 
+static void draw_serial(void)
+{
+    self.serial = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) << DM_SELF_TID_BITS | (uint64_t)gettid();
+    dm_self_swift.serial = self.serial;
+}
+
 struct dm_self *dm_self_get(void)
 {
     if (self.serial == 0) {
-        self.serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED);
-        dm_self_swift.serial = self.serial;
+        draw_serial();
         sem_init(&self.wake, 0, 0);
         if (end_report)
             pthread_setspecific(end_key, &self);
@@ -141,10 +146,7 @@ void dm_self_park(void)
         pause();
 }
 
-/*
- * Claims are forgotten unfreed: the registry that they stand in is the parent's. The serial stays, because the child
- * has another uuid.
- */
+/* Claims are forgotten unfreed: the registry that they stand in is the parent's. */
 void dm_self_fork_child(void)
 {
     is_ending = is_ending_here = are_questions_over = false;
@@ -153,5 +155,6 @@ void dm_self_fork_child(void)
     sem_init(&self.wake, 0, 1); /* a wait that the fork has interrupted, in a handler, looks again, and ends */
     self.bell = NULL;
     self.claims = NULL;
+    draw_serial();
     dm_self_swift.misled = NULL;
 }

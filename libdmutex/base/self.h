@@ -19,8 +19,19 @@
 struct dm_claim;
 struct dm_tenure;
 
+/*
+ * A serial is never used again in the process, as a thread id of the kernel may be; its low bits are that id, which
+ * people know from ps(1) and gdb(1).  Linux allows no id of more bits (PID_MAX_LIMIT).
+ */
+#define DM_SELF_TID_BITS 22
+
+static inline uint64_t dm_self_tid(uint64_t serial)
+{
+    return serial & ((UINT64_C(1) << DM_SELF_TID_BITS) - 1);
+}
+
 struct dm_self {
-    uint64_t serial; /* 1, 2, 3, ... in the process; never used again */
+    uint64_t serial;
     sem_t wake;
     int *bell;      /* to be rung with each post, for a thread that sleeps in ppoll() instead; NULL: none.  Atomic */
     bool has_ended; /* the thread's end was reported: nothing may point here any more */

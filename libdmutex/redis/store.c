@@ -84,28 +84,29 @@ static const char *const marks[] = {
 };
 
 /* Attempts are told apart by uuid, thread and number. */
+char *dm_store_write_id(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt)
+{
+    to = stpcpy(to, dm_redis(store)->uuid);
+    *to++ = ':';
+    to = dm_number_write(to, thread);
+    *to++ = ':';
+    return dm_number_write(to, attempt);
+}
+
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt)
 {
-    char *at = stpcpy(identity->text, dm_redis(store)->uuid);
-
-    *at++ = ':';
-    at = dm_number_write(at, thread);
-    *at++ = ':';
-    *dm_number_write(at, attempt) = '\0';
+    *dm_store_write_id(identity->text, store, thread, attempt) = '\0';
 }
 
 /* The label is for people, and never compared. */
-void dm_store_identify_hold(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
-                            uint64_t attempt, uint32_t lease_ms, enum dm_mark mark)
+char *dm_store_write_hold(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt, uint32_t lease_ms,
+                          enum dm_mark mark)
 {
-    char *at;
-
-    dm_store_identify(identity, store, thread, attempt);
-    at = strchr(identity->text, '\0');
-    *at++ = ' ';
-    at = dm_number_write(at, lease_ms);
-    *at++ = ' ';
-    stpcpy(stpcpy(at, marks[mark]), dm_redis(store)->label);
+    to = dm_store_write_id(to, store, thread, attempt);
+    *to++ = ' ';
+    to = dm_number_write(to, lease_ms);
+    *to++ = ' ';
+    return stpcpy(stpcpy(to, marks[mark]), dm_redis(store)->label);
 }
 
 /* As the scripts compare flags: a text of one digit. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "redis/reply.h"
 #include "redis/store_parts.h"
@@ -13,9 +14,14 @@
 /* Keys of a mutex that the script renew declares: the first two. */
 #define RENEW_KEYS 2
 
-/* Writes `count` of the questions, from `first` on.  `identities`: room for `count`, borrowed by the arguments. */
-typedef bool write_fn(const struct dm_store *store, const void *questions, int first, int count,
-                      struct dm_identity *identities, struct dm_args *args);
+/* What identifies an attempt, and its label with a crowd: in one text or in two. */
+struct text {
+    char bytes[sizeof(struct dm_identity) + 2 * DM_ARG_DIGITS * (DM_CROWD_TOLD + 1)];
+};
+
+/* Writes `count` of the questions, from `first` on.  `texts`: room for `count`, borrowed by the arguments. */
+typedef bool write_fn(const struct dm_store *store, const void *questions, int first, int count, struct text *texts,
+                      struct dm_args *args);
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
@@ -23,7 +29,7 @@ typedef bool write_fn(const struct dm_store *store, const void *questions, int f
  * One script call for each question, in one write: all are of one lane, which is a node.  A part that cannot be sent is
  * left out: another part may go to another node, ahead of its slot.  Once all parts are sent, the posting is not ours.
  */
-static bool post_each(struct dm_posting *posting, write_fn *write, const void *questions, struct dm_identity *identity)
+static bool post_each(struct dm_posting *posting, write_fn *write, const void *questions, struct text *text)
 {
     const struct dm_store *store = posting->store;
     struct dm_member *member = dm_fleet_of_slot(&dm_redis(store)->fleet, posting->parts[0].place->slot);
@@ -34,7 +40,7 @@ static bool post_each(struct dm_posting *posting, write_fn *write, const void *q
         return false;
     dm_node_hold(&member->node);
     for (int i = 0, count = posting->count; i < count; i++) {
-        if (!write(store, questions, i, 1, identity, &args) ||
+        if (!write(store, questions, i, 1, text, &args) ||
             !dm_posting_send_part(posting, i, &args, dm_node_post_quietly))
             left_out++;
     }
@@ -42,32 +48,41 @@ static bool post_each(struct dm_posting *posting, write_fn *write, const void *q
     return left_out == 0 || dm_posting_leave_out(posting, left_out);
 }
 
-static bool post_at_once(struct dm_posting *posting, write_fn *write, const void *questions,
-                         struct dm_identity *identities)
+static bool post_at_once(struct dm_posting *posting, write_fn *write, const void *questions, struct text *texts)
 {
     struct dm_args args;
 
-    return write(posting->store, questions, 0, posting->count, identities, &args) &&
+    return write(posting->store, questions, 0, posting->count, texts, &args) &&
            dm_posting_send(posting, &args, dm_node_post_quietly);
 }
 
 /*
- * Quiet, because the caller chose the questions under the state lock.  The identities are in the heap: a hundred of
+ * Quiet, because the caller chose the questions under the state lock.  The texts are in the heap: a hundred of
  * them would not fit a small stack, and are gone once the command is formatted.
  */
 static bool post(struct dm_posting *posting, write_fn *write, const void *questions)
 {
-    struct dm_identity *identities;
+    struct text *texts;
     bool is_posted;
 
     if (!posting)
         return false;
-    identities = malloc((size_t)(posting->parts ? 1 : posting->count) * sizeof *identities);
-    is_posted = identities && (posting->parts ? post_each : post_at_once)(posting, write, questions, identities);
+    texts = malloc((size_t)(posting->parts ? 1 : posting->count) * sizeof *texts);
+    is_posted = texts && (posting->parts ? post_each : post_at_once)(posting, write, questions, texts);
     if (!is_posted)
         dm_posting_free(posting);
-    free(identities);
+    free(texts);
     return is_posted;
+}
+
+/* Adds " COUNT:THREAD+MS,THREAD+MS" to a label. */
+static void write_crowd(char *to, const struct dm_crowd *crowd)
+{
+    if (!crowd || !crowd->count)
+        return;
+    to += sprintf(to, " %u", crowd->count);
+    for (unsigned i = 0; i < crowd->told; i++)
+        to += sprintf(to, "%c%" PRIu64 "+%" PRId64, i ? ',' : ':', crowd->first[i].thread, crowd->first[i].waited_ms);
 }
 
 /* ---- polls ------------------------------------------------------------------------------- */
@@ -76,29 +91,32 @@ static bool post(struct dm_posting *posting, write_fn *write, const void *questi
  * Attempts have four keys or six: the number of each attempt's keys goes along, for the script to find the next
  * attempt's.  The inbox is the same for all: all are on one server, or there is one attempt.
  */
-static bool write_polls(const struct dm_store *store, const void *questions, int first, int count,
-                        struct dm_identity *identities, struct dm_args *args)
+static bool write_polls(const struct dm_store *store, const void *questions, int first, int count, struct text *texts,
+                        struct dm_args *args)
 {
     const struct dm_ask *asks = (const struct dm_ask *)questions + first;
     int keys = 0;
 
     for (int i = 0; i < count; i++)
         keys += dm_store_count_keys(&asks[i]);
-    if (!dm_store_begin(args, SCRIPT(store, poll), keys, 3 + count * 6, 2 + count * 4))
+    if (!dm_store_begin(args, SCRIPT(store, poll), keys, 2 + count * 7, 2 + count * 4))
         return false;
     for (int i = 0; i < count; i++)
         dm_store_put_all_keys(args, &asks[i]);
     dm_args_text(args, asks[0].place->inbox);
-    dm_args_text(args, dm_redis(store)->label);
     dm_args_origin(args);
     for (int i = 0; i < count; i++) {
-        dm_store_identify(&identities[i], store, asks[i].thread, asks[i].attempt);
-        dm_args_text(args, identities[i].text);
+        char *label = dm_store_write_id(texts[i].bytes, store, asks[i].thread, asks[i].attempt) + 1;
+
+        label[-1] = '\0';
+        write_crowd(stpcpy(label, dm_redis(store)->label), asks[i].crowd);
+        dm_args_text(args, texts[i].bytes);
         dm_args_number(args, asks[i].request.serial);
         dm_args_number(args, asks[i].lease_ms);
         dm_args_text(args, dm_store_flag(asks[i].is_robust));
         dm_args_number(args, asks[i].seen);
         dm_args_number(args, (uint64_t)dm_store_count_keys(&asks[i]));
+        dm_args_text(args, label);
     }
     return true;
 }
@@ -150,7 +168,7 @@ static void put_other_keys(struct dm_args *args, const struct dm_renewal *renewa
  * the others come and go.
  */
 static bool write_renewals(const struct dm_store *store, const void *questions, int first, int count,
-                           struct dm_identity *identities, struct dm_args *args)
+                           struct text *texts, struct dm_args *args)
 {
     const struct dm_renewal *renewals = (const struct dm_renewal *)questions + first;
 
@@ -159,9 +177,11 @@ static bool write_renewals(const struct dm_store *store, const void *questions, 
     for (int i = 0; i < count; i++)
         dm_store_put_keys(args, renewals[i].place, RENEW_KEYS);
     for (int i = 0; i < count; i++) {
-        dm_store_identify_hold(&identities[i], store, renewals[i].thread, renewals[i].attempt, renewals[i].lease_ms,
-                               renewals[i].mark);
-        dm_args_text(args, identities[i].text);
+        char *end = dm_store_write_hold(texts[i].bytes, store, renewals[i].thread, renewals[i].attempt,
+                                        renewals[i].lease_ms, renewals[i].mark);
+
+        write_crowd(end, renewals[i].crowd);
+        dm_args_text(args, texts[i].bytes);
         dm_args_number(args, renewals[i].lease_ms);
         dm_args_number(args, renewals[i].depth);
         put_token(args, &renewals[i]);
@@ -202,11 +222,11 @@ struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal 
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct dm_identity identity;
+    struct text text;
     struct dm_args args;
     redisReply *reply = NULL;
 
-    if (!write_renewals(store, renewal, 0, 1, &identity, &args)) {
+    if (!write_renewals(store, renewal, 0, 1, &text, &args)) {
         answer.verdict = dm_store_no_memory(ret_reason);
         return answer;
     }

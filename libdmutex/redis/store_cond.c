@@ -25,7 +25,7 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
     if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 10, 6))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
     dm_store_identify(&hold, store, leaving->thread, leaving->attempt);
-    dm_store_identify_hold(&waiter, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
+    dm_store_write_hold(waiter.text, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
     dm_store_put_all_keys(&args, ask);
     dm_args_text(&args, hold.text);
     dm_args_number(&args, leaving->end);
@@ -59,7 +59,7 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
 
     if (!dm_store_begin(&args, script, dm_store_count_keys(ask), 7, 5))
         return (struct dm_answer){ .verdict = dm_store_no_memory(ret_reason) };
-    dm_store_identify_hold(&identity, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
+    dm_store_write_hold(identity.text, store, ask->thread, ask->attempt, ask->lease_ms, DM_MARK_NONE);
     dm_store_put_all_keys(&args, ask);
     dm_args_text(&args, identity.text);
     dm_args_number(&args, ask->lease_ms);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/self.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
@@ -75,12 +76,37 @@ const char *dm_store_text_at(const redisReply *reply, size_t index)
     return element && element->type == REDIS_REPLY_STRING ? element->str : "";
 }
 
-void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33])
+/* "COUNT:THREAD+MS,THREAD+MS" */
+static void read_crowd(const char *words, struct dm_crowd *ret_crowd)
 {
-    sscanf(label, "%" SCNu32 " %64s %32s", ret_pid, ret_host, ret_program);
+    struct dm_crowd crowd = { 0 };
+    uint64_t thread;
+    int64_t waited_ms;
+    int used;
+
+    if (sscanf(words, "%9u%n", &crowd.count, &used) != 1)
+        return;
+    for (words += used; crowd.told < DM_CROWD_TOLD; words += used) {
+        if (sscanf(words, "%*1[:,]%19" SCNu64 "+%18" SCNd64 "%n", &thread, &waited_ms, &used) != 2)
+            break;
+        crowd.first[crowd.told].thread = dm_self_tid(thread);
+        crowd.first[crowd.told++].waited_ms = waited_ms;
+    }
+    if (crowd.told <= crowd.count)
+        *ret_crowd = crowd;
 }
 
-void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info)
+void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33],
+                         struct dm_crowd *ret_crowd)
+{
+    int used = 0;
+
+    *ret_crowd = (struct dm_crowd){ 0 };
+    if (sscanf(label, "%" SCNu32 " %64s %32s %n", ret_pid, ret_host, ret_program, &used) == 3 && used)
+        read_crowd(label + used, ret_crowd);
+}
+
+void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info, struct dm_crowd *ret_crowd)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
     const char *owner = dm_store_text_at(reply, DM_SHOWN_OWNER);
@@ -93,7 +119,9 @@ void dm_store_read_shown(const redisReply *reply, dmutex_info_t *ret_info)
         info.hold_count = (uint32_t)dm_store_number_at(reply, DM_SHOWN_HOLD_COUNT);
         info.remaining_ms = dm_store_span_at(reply, DM_SHOWN_REMAINING_MS);
         sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
-        dm_store_read_label(dm_store_text_at(reply, DM_SHOWN_LABEL), &info.pid, info.host, info.program);
+        info.thread = dm_self_tid(info.thread);
+        dm_store_read_label(dm_store_text_at(reply, DM_SHOWN_LABEL), &info.pid, info.host, info.program, ret_crowd);
+        info.waiters += ret_crowd->count;
     }
     *ret_info = info;
 }
@@ -108,8 +136,10 @@ enum { INFO_NOW_US = DM_SHOWN_COUNT, INFO_GRANTED_US, INFO_POSITION, INFO_GRACE_
 static void read_info(const redisReply *reply, struct dm_info *ret_info)
 {
     int64_t now_us = dm_store_time_at(reply, INFO_NOW_US), granted_us = dm_store_time_at(reply, INFO_GRANTED_US);
+    struct dm_crowd crowd = { 0 };
 
-    dm_store_read_shown(reply, &ret_info->shown);
+    dm_store_read_shown(reply, &ret_info->shown, &crowd);
+    ret_info->crowd = crowd.count;
     ret_info->held_ms = now_us > granted_us ? (now_us - granted_us) / 1000 : 0;
     ret_info->position = dm_store_number_at(reply, INFO_POSITION);
     ret_info->grace_ms = dm_store_span_at(reply, INFO_GRACE_MS);

@@ -114,12 +114,13 @@ struct dm_identity {
 };
 
 /*
- * The id, "<uuid>:<thread>:<attempt>"; and the hold, "<id> <lease> <mark><label>".  A request borrows the text until
- * the arguments are formatted.
+ * The id, "<uuid>:<thread>:<attempt>"; and the hold, "<id> <lease> <mark><label>", into the room of an identity: its
+ * end is returned.  A request borrows the text until the arguments are formatted.
  */
 void dm_store_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt);
-void dm_store_identify_hold(struct dm_identity *identity, const struct dm_store *store, uint64_t thread,
-                            uint64_t attempt, uint32_t lease_ms, enum dm_mark mark);
+char *dm_store_write_id(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt);
+char *dm_store_write_hold(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt, uint32_t lease_ms,
+                          enum dm_mark mark);
 
 /*
  * EVALSHA sha n.  `arguments` follow the keys, `numbers` of them by dm_args_number().  False without
@@ -222,8 +223,12 @@ enum dm_verdict dm_store_nonsense(char *ret_reason);
 /* "" where the reply has no text there, so that readers need no second look. */
 const char *dm_store_text_at(const struct redisReply *reply, size_t index);
 
-/* Reads a label, "<pid> <host> <program>", as far as the label is one. */
-void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33]);
+/*
+ * Reads a label, "<pid> <host> <program>" and perhaps a crowd, as far as it is one.  Other processes write labels, so a
+ * label may be any text.
+ */
+void dm_store_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33],
+                         struct dm_crowd *ret_crowd);
 
 /* The words that lua/info.lua and lua/view.lua answer about a mutex first; each goes on with words of its own. */
 enum {
@@ -238,7 +243,7 @@ enum {
 };
 
 /* Reads those words. */
-void dm_store_read_shown(const struct redisReply *reply, dmutex_info_t *ret_info);
+void dm_store_read_shown(const struct redisReply *reply, dmutex_info_t *ret_info, struct dm_crowd *ret_crowd);
 
 /* 0 where the reply has no number there. */
 uint64_t dm_store_number_at(const struct redisReply *reply, size_t index);

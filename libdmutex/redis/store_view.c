@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/self.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
 
@@ -183,30 +184,65 @@ static int64_t since(const redisReply *head, uint64_t moment_us)
     return now_us > then_us ? (now_us - then_us) / 1000 : 0;
 }
 
-static void read_waiter(const redisReply *head, const redisReply *reply, struct dm_seen_waiter *ret_waiter)
+/* Adds the threads that wait in a process, behind its attempt `leader`, as far as there is room. */
+static void add_crowd(struct dm_seen *seen, struct dm_seen_waiter *waiters, const struct dm_seen_waiter *leader,
+                      const struct dm_crowd *crowd)
+{
+    for (unsigned i = 0; i < crowd->told && seen->waiter_count < DM_SEEN_WAITERS; i++) {
+        struct dm_seen_waiter *waiter = &waiters[seen->waiter_count++];
+
+        *waiter = *leader;
+        waiter->thread = crowd->first[i].thread;
+        waiter->waited_ms = crowd->first[i].waited_ms + leader->silent_ms;
+    }
+}
+
+static void add_waiter(struct dm_seen *seen, struct dm_seen_waiter *waiters, const redisReply *head,
+                       const redisReply *reply)
 {
     struct dm_seen_waiter waiter = { .lease_ms = (uint32_t)dm_store_number_at(reply, WAITER_LEASE_MS) };
+    struct dm_crowd crowd;
 
     sscanf(dm_store_text_at(reply, WAITER_ID), "%32[^:]:%" SCNu64, waiter.owner, &waiter.thread);
-    dm_store_read_label(dm_store_text_at(reply, WAITER_LABEL), &waiter.pid, waiter.host, waiter.program);
+    waiter.thread = dm_self_tid(waiter.thread);
+    dm_store_read_label(dm_store_text_at(reply, WAITER_LABEL), &waiter.pid, waiter.host, waiter.program, &crowd);
     waiter.waited_ms = since(head, dm_store_number_at(reply, WAITER_ARRIVAL_US));
     waiter.silent_ms = since(head, dm_store_number_at(reply, WAITER_HEARD_US));
-    *ret_waiter = waiter;
+    waiters[seen->waiter_count++] = waiter;
+    seen->info.shown.waiters += crowd.count;
+    add_crowd(seen, waiters, &waiter, &crowd);
+}
+
+/* The holder was last heard of when its lease began, the last time. */
+static void add_crowd_of_holder(struct dm_seen *seen, struct dm_seen_waiter *waiters, const struct dm_crowd *crowd)
+{
+    const dmutex_info_t *shown = &seen->info.shown;
+    struct dm_seen_waiter holder = { .pid = shown->pid, .lease_ms = seen->lease_ms };
+
+    memcpy(holder.owner, shown->owner, sizeof holder.owner);
+    memcpy(holder.host, shown->host, sizeof holder.host);
+    memcpy(holder.program, shown->program, sizeof holder.program);
+    holder.silent_ms = (int64_t)seen->lease_ms > shown->remaining_ms ? seen->lease_ms - shown->remaining_ms : 0;
+    add_crowd(seen, waiters, &holder, crowd);
 }
 
 /* Reads the words of a mutex, or of a condition.  Returns where its waiters begin. */
-static size_t read_words(const redisReply *head, const redisReply *reply, struct dm_seen *seen)
+static size_t read_words(const redisReply *head, const redisReply *reply, struct dm_seen *seen,
+                         struct dm_seen_waiter *waiters)
 {
+    struct dm_crowd crowd = { 0 };
+
     if (is_condition(seen->key)) {
         seen->mutex = dm_store_text_at(reply, COND_MUTEX);
         seen->info.shown.waiters = (uint32_t)dm_store_number_at(reply, COND_WAITERS);
         return COND_WAITERS_BEGIN;
     }
-    dm_store_read_shown(reply, &seen->info.shown);
+    dm_store_read_shown(reply, &seen->info.shown, &crowd);
     seen->info.held_ms = since(head, dm_store_number_at(reply, MUTEX_GRANTED_US));
     seen->info.grace_ms = dm_store_span_at(head, HEAD_GRACE_MS);
     seen->lease_ms = (uint32_t)dm_store_number_at(reply, MUTEX_LEASE_MS);
     seen->is_kept = seen->info.shown.locked && strcmp(dm_store_text_at(reply, MUTEX_MARK), "- ") == 0;
+    add_crowd_of_holder(seen, waiters, &crowd);
     return MUTEX_WAITERS_BEGIN;
 }
 
@@ -216,8 +252,9 @@ static void tell(const struct dm_view *view, const struct found *found, struct d
     struct dm_seen seen = { .key = found->key, .mutex = "", .waiters = waiters };
 
     if (reply->type == REDIS_REPLY_ARRAY) {
-        for (size_t i = read_words(head, reply, &seen); i < reply->elements && seen.waiter_count < DM_SEEN_WAITERS; i++)
-            read_waiter(head, reply->element[i], &waiters[seen.waiter_count++]);
+        for (size_t i = read_words(head, reply, &seen, waiters);
+             i < reply->elements && seen.waiter_count < DM_SEEN_WAITERS; i++)
+            add_waiter(&seen, waiters, head, reply->element[i]);
     } else {
         seen.fault = reply->type == REDIS_REPLY_STRING ? reply->str : "no answer of ours";
     }

@@ -49,6 +49,21 @@ void dm_line_stand_up(struct dm_line *line, struct dm_seat *seat)
         line->is_starving = false;
 }
 
+void dm_line_count_seats(const struct dm_claim *claim, int64_t now_ns, struct dm_crowd *ret_crowd)
+{
+    struct dm_crowd crowd = { 0 };
+
+    dm_assert_held(DM_RANK_STATE);
+    for (const struct dm_seat *seat = is_of_line(claim) ? claim->name->line.first : NULL; seat; seat = seat->next) {
+        if (crowd.told < DM_CROWD_TOLD) {
+            crowd.first[crowd.told].thread = seat->self->serial;
+            crowd.first[crowd.told++].waited_ms = (now_ns - seat->since_ns) / DM_NS_PER_MS;
+        }
+        crowd.count++;
+    }
+    *ret_crowd = crowd;
+}
+
 /* The first seat is awake from here on, until it has looked. */
 void dm_line_wake_first(struct dm_line *line)
 {

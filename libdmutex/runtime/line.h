@@ -26,6 +26,7 @@
 #include "core/hold.h"
 
 struct dm_claim;
+struct dm_crowd;
 struct dm_name;
 struct dm_runtime;
 struct dm_self;
@@ -88,6 +89,9 @@ void dm_line_take_back(struct dm_claim *claim);
 
 /* The calling thread has entered a tenure by mistake, and leaves it. */
 void dm_line_put_back(struct dm_runtime *runtime);
+
+/* The threads that sit in the line of the claim; none if the claim stands beside its line. */
+void dm_line_count_seats(const struct dm_claim *claim, int64_t now_ns, struct dm_crowd *ret_crowd);
 
 /* Sets how often the thread inside must unlock. */
 void dm_line_set_depth(struct dm_claim *claim, unsigned depth);

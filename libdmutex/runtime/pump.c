@@ -38,6 +38,7 @@ struct batch {
         struct dm_ask asks[DM_BATCH];
         struct dm_renewal renewals[DM_BATCH];
     } of;
+    struct dm_crowd crowds[DM_BATCH]; /* of the questions, as far as they have one */
 };
 
 /* ---- contents of a batch ----------------------------------------------------------------- */
@@ -45,14 +46,14 @@ struct batch {
 /* The name is pinned, because the batch uses its keys without the lock. */
 static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
-    batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns);
+    batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
     batch->names[batch->count++] = claim->name;
     dm_registry_pin(claim->name);
 }
 
 static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
-    batch->of.renewals[batch->count] = dm_step_renewal(batch->runtime, claim, now_ns);
+    batch->of.renewals[batch->count] = dm_step_renewal(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
     batch->names[batch->count++] = claim->name;
     dm_registry_pin(claim->name);
 }
@@ -143,10 +144,16 @@ static const struct dm_place *place_of(const struct batch *batch, int index)
 
 static void move_entry(struct batch *to, struct batch *from, int index)
 {
-    if (from->kind == POLLS)
+    struct dm_crowd *crowd = &to->crowds[to->count];
+
+    *crowd = from->crowds[index];
+    if (from->kind == POLLS) {
         to->of.asks[to->count] = from->of.asks[index];
-    else
+        to->of.asks[to->count].crowd = crowd;
+    } else {
         to->of.renewals[to->count] = from->of.renewals[index];
+        to->of.renewals[to->count].crowd = crowd;
+    }
     to->names[to->count++] = from->names[index];
 }
 

@@ -169,7 +169,8 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
                               char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
-    struct dm_renewal renewal = dm_step_renewal(runtime, claim, now_ns);
+    struct dm_crowd crowd;
+    struct dm_renewal renewal = dm_step_renewal(runtime, claim, now_ns, &crowd);
     struct dm_answer answer;
     struct dm_call call;
 

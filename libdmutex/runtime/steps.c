@@ -191,10 +191,12 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
     };
 }
 
-struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
+struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns, struct dm_crowd *crowd)
 {
     struct dm_ask ask = dm_step_ask(claim, dm_hold_send(&claim->hold, DM_WANTS_POLL, now_ns));
 
+    dm_line_count_seats(claim, now_ns, crowd);
+    ask.crowd = crowd;
     dm_due_plan(&runtime->registry, claim);
     if (claim->has_left)
         ask.condition = NULL;
@@ -212,7 +214,8 @@ static enum dm_mark mark_of(const struct dm_hold *hold)
     return hold->is_robust ? DM_MARK_TELL : DM_MARK_TELL_NO_DEATH;
 }
 
-struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
+struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                  struct dm_crowd *crowd)
 {
     struct dm_renewal renewal;
 
@@ -227,7 +230,9 @@ struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *c
         .depth = dm_hold_is_idle(&claim->hold) ? 0 : claim->hold.depth,
         .token = claim->hold.token,
         .mark = mark_of(&claim->hold),
+        .crowd = crowd,
     };
+    dm_line_count_seats(claim, now_ns, crowd);
     dm_due_plan(&runtime->registry, claim);
     dm_line_follow(runtime, claim);
     return renewal;

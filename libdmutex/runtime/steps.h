@@ -43,9 +43,10 @@ void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int
 struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
 
 /* The same for a poll that is due: the answer plans the next poll. */
-struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns);
+struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns, struct dm_crowd *crowd);
 
 /* Describes a claim's renewal, which goes out now. */
-struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns);
+struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                  struct dm_crowd *crowd);
 
 #endif

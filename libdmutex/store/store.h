@@ -42,6 +42,19 @@ struct dm_place;
 
 /* ---- questions --------------------------------------------------------------------------- */
 
+/*
+ * Threads of a process that wait behind an attempt of the same process.  The store knows the attempt alone, and is told
+ * of them with each renewal and poll, for people.
+ */
+#define DM_CROWD_TOLD 4
+struct dm_crowd {
+    unsigned count, told;
+    struct {
+        uint64_t thread;
+        int64_t waited_ms;
+    } first[DM_CROWD_TOLD]; /* `told` of them */
+};
+
 /* One request about one attempt. */
 struct dm_ask {
     const struct dm_place *place;
@@ -51,9 +64,10 @@ struct dm_ask {
     struct dm_request request;
     uint32_t lease_ms;
     bool is_robust;
-    uint64_t seen;     /* the highest token of this name that the process knows of */
-    uint64_t arrival;  /* the place in the queue to come back to, 0 none */
-    bool is_contested; /* of a release: a waiter is to be told, probably */
+    uint64_t seen;                /* the highest token of this name that the process knows of */
+    uint64_t arrival;             /* the place in the queue to come back to, 0 none */
+    bool is_contested;            /* of a release: a waiter is to be told, probably */
+    const struct dm_crowd *crowd; /* of a poll: borrowed until the request is sent; NULL: nobody */
 };
 
 /* A release that the store has not confirmed. */
@@ -84,6 +98,7 @@ struct dm_renewal {
     unsigned depth;
     uint64_t token;
     enum dm_mark mark;
+    const struct dm_crowd *crowd; /* borrowed until the request is sent; NULL: nobody */
     bool is_part; /* of a quorum: the server takes a higher token over, and no hold of another attempt */
 };
 
@@ -121,6 +136,7 @@ struct dm_signalled {
 struct dm_info {
     dmutex_info_t shown; /* with the store's token */
     int64_t held_ms;     /* locked: since the grant */
+    unsigned crowd;      /* of shown.waiters, those that wait in the owner's process */
     uint64_t position;   /* of the attempt that asks, 1 is the head; 0: not waiting */
     int64_t grace_ms;    /* for how long the store grants nothing of its own accord */
 };

@@ -234,8 +234,8 @@ const char *renew(const struct who *who, int depth, const char *token)
 
 const char *poll_of(const struct who *who)
 {
-    return run_script(TEXT(poll), 4, KEYS(who->leaf), inboxes_prefix, LABEL, origin(), id_of(who), number(who->request),
-                      number(who->lease_ms), who->is_robust ? "1" : "0", who->seen, "4", NULL);
+    return run_script(TEXT(poll), 4, KEYS(who->leaf), inboxes_prefix, origin(), id_of(who), number(who->request),
+                      number(who->lease_ms), who->is_robust ? "1" : "0", who->seen, "4", LABEL, NULL);
 }
 
 const char *poll_serving(const char *leaf)
@@ -245,11 +245,11 @@ const char *poll_serving(const char *leaf)
     return poll_of(&nobody);
 }
 
-#define POLL_ARGUMENTS(who) id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen, "4"
+#define POLL_ARGUMENTS(who) id_of(who), number((who)->request), number((who)->lease_ms), "1", (who)->seen, "4", LABEL
 
 const char *poll_both(const struct who *first, const struct who *second)
 {
-    return run_script(TEXT(poll), 8, KEYS(first->leaf), KEYS(second->leaf), inboxes_prefix, LABEL, origin(),
+    return run_script(TEXT(poll), 8, KEYS(first->leaf), KEYS(second->leaf), inboxes_prefix, origin(),
                       POLL_ARGUMENTS(first), POLL_ARGUMENTS(second), NULL);
 }
 
@@ -336,18 +336,18 @@ const char *cond_wait_ending(const struct who *who, long long hold, int how)
 }
 
 #define COND_POLL_ARGUMENTS(who) \
-    id_of(who), number((who)->request), number((who)->lease_ms), (who)->is_robust ? "1" : "0", (who)->seen, "6"
+    id_of(who), number((who)->request), number((who)->lease_ms), (who)->is_robust ? "1" : "0", (who)->seen, "6", LABEL
 
 const char *cond_poll(const struct who *who)
 {
-    return run_script(TEXT(poll), 6, KEYS(who->leaf), COND_KEYS(who->cond), inboxes_prefix, LABEL, origin(),
+    return run_script(TEXT(poll), 6, KEYS(who->leaf), COND_KEYS(who->cond), inboxes_prefix, origin(),
                       COND_POLL_ARGUMENTS(who), NULL);
 }
 
 const char *cond_poll_both(const struct who *sleeper, const struct who *waiter)
 {
     return run_script(TEXT(poll), 10, KEYS(sleeper->leaf), COND_KEYS(sleeper->cond), KEYS(waiter->leaf), inboxes_prefix,
-                      LABEL, origin(), COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
+                      origin(), COND_POLL_ARGUMENTS(sleeper), POLL_ARGUMENTS(waiter), NULL);
 }
 
 const char *cond_cancel(const struct who *who)

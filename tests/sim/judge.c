@@ -161,7 +161,7 @@ static bool is_about(const struct script_call *call, const char *id)
         return begins_with_id(call->arguments[2], id);
     if (strcmp(call->name, "cancel") == 0 || strcmp(call->name, "cond_cancel") == 0)
         return begins_with_id(call->arguments[0], id);
-    for (int i = 3; strcmp(call->name, "poll") == 0 && i < call->count; i += 6) {
+    for (int i = 2; strcmp(call->name, "poll") == 0 && i < call->count; i += 7) {
         if (begins_with_id(call->arguments[i], id))
             return true;
     }

@@ -86,10 +86,10 @@ static void call_poll(struct call *call, const struct who *who)
     int keys = random_below(2) ? 6 : 4;
 
     add_keys(call, keys);
-    call_add(call, "d:inbox:"), call_add(call, "label of %s", who->uuid), add_origin(call);
+    call_add(call, "d:inbox:"), add_origin(call);
     add_id(call, who);
     call_add(call, "%u", 1 + random_below(3)), call_add(call, "60000000"), call_add(call, "%u", random_below(2));
-    call_add(call, "0"), call_add(call, "%d", keys);
+    call_add(call, "0"), call_add(call, "%d", keys), call_add(call, "label of %s", who->uuid);
 }
 
 static void call_cond_wait(struct call *call, const struct who *who)

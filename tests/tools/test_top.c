@@ -2,6 +2,7 @@
 /* dmutex top: the busiest locks, deadlocks over several processes, and the screen. */
 #include "tool.h"
 
+#include <pthread.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -97,8 +98,61 @@ static void test_top_names_a_deadlock_when_processes_wait_for_each_other(void **
     actor_end(other);
 }
 
+static dmutex_t here, there;
+static pthread_barrier_t both_hold;
+
+static void *lock_there_then_here(void *unused)
+{
+    (void)unused;
+    dmutex_lock(&there);
+    pthread_barrier_wait(&both_hold);
+    dmutex_lock(&here);
+    return NULL;
+}
+
+/* Two threads of one process that wait for each other, until the process is killed. */
+static pid_t start_deadlock(void)
+{
+    pid_t pid = keeper_fork();
+    pthread_t thread;
+
+    if (pid)
+        return pid;
+    make_handed(&here, "to/a", &kinds[0], 1000, 0);
+    make_handed(&there, "to/b", &kinds[0], 1000, 0);
+    pthread_barrier_init(&both_hold, NULL, 2);
+    dmutex_lock(&here);
+    pthread_create(&thread, NULL, lock_there_then_here, NULL);
+    pthread_barrier_wait(&both_hold);
+    dmutex_lock(&there);
+    _exit(1);
+}
+
+static bool has_deadlock(void)
+{
+    command_run("exec $dmutex top --json");
+    return strstr(ran.output, "\"deadlocks\":[[\"to/a\",\"to/b\"]]") || strstr(ran.output, "[[\"to/b\",\"to/a\"]]");
+}
+
+/* The threads that wait in the holder's own process are told with its renewals, by the kernel's thread ids. */
+static void test_top_names_a_deadlock_when_two_threads_of_one_process_wait_for_each_other(void **state)
+{
+    pid_t pid = start_deadlock();
+
+    (void)state;
+    wait_until(has_deadlock());
+    command_run("exec $dmutex show to/a");
+    assert_output("waiting   1");
+    command_run(
+        "test -d /proc/%d/task/$($dmutex show --json to/a | grep -o '\"thread\":[0-9]*' | head -n 1 | cut -d: -f2)",
+        (int)pid);
+    assert_status(0);
+    kill(pid, SIGKILL);
+    keeper_reap(pid);
+}
+
 /* Asserts that the JSON tells the holder in the way of a waiter, with the process and the thread. */
-static void check_holder(const char *name, struct actor *holder, long long thread)
+static void check_holder(const char *name, struct actor *holder)
 {
     char wanted[200];
 
@@ -106,7 +160,7 @@ static void check_holder(const char *name, struct actor *holder, long long threa
              "{\"name\":\"%s\",\"encoded\":\"%s\",\"holder\":{\"program\":\"test_top\",\"pid\":%d,\"host\":\"", name,
              name, (int)actor_pid(holder));
     assert_output(wanted);
-    snprintf(wanted, sizeof wanted, "\"thread\":%lld}", thread);
+    snprintf(wanted, sizeof wanted, "\"thread\":%d}", (int)actor_pid(holder)); /* an actor's main thread locks */
     assert_output(wanted);
 }
 
@@ -143,8 +197,8 @@ static void test_top_tells_who_waits_for_whom_when_holders_wait(void **state)
     assert_null(strstr(ran.output, "deadlock"));
     command_run("exec $dmutex top --json");
     tool_check_json();
-    check_holder("tw/a", first, 1);
-    check_holder("tw/b", second, 1);
+    check_holder("tw/a", first);
+    check_holder("tw/b", second);
     assert_int_equal(count_lines(strstr(ran.output, "\"waits\""), "\"deadlock\":false}"), 2);
     actor_kill(third);
     actor_kill(second);
@@ -276,6 +330,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_top_shows_the_most_wanted_lock_first, forget_all),
         cmocka_unit_test_setup(test_top_marks_a_name_that_is_cut, forget_all),
         cmocka_unit_test_setup(test_top_names_a_deadlock_when_processes_wait_for_each_other, forget_all),
+        cmocka_unit_test_setup(test_top_names_a_deadlock_when_two_threads_of_one_process_wait_for_each_other,
+                               forget_all),
         cmocka_unit_test_setup(test_top_tells_who_waits_for_whom_when_holders_wait, forget_all),
         cmocka_unit_test_setup(test_top_fits_the_screen_when_many_wait, forget_all),
         cmocka_unit_test_setup(test_top_tells_silent_waiters_apart, forget_all),

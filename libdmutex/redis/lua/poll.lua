@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
 -- The heartbeat of waiters, batched per process; also serves a free lock.
 -- KEYS  per attempt: lock state queue waiter, and of a waiter of a condition: cond sleeper
--- ARGV  inbox prefix, label, origin (_origin.lua), then per attempt: id, request,
---       lease ms, robust, highest token seen, number of keys (4 or 6).  An attempt that waits for nothing (serving
---       only) polls as attempt 0.
---@constant attempts_at = 4
---@constant attempt_words = 6
+-- ARGV  inbox prefix, origin (_origin.lua), then per attempt: id, request, lease ms, robust, highest token seen,
+--       number of keys (4 or 6), label.  An attempt that waits for nothing (serving only) polls as attempt 0.
+--@constant attempts_at = 3
+--@constant attempt_words = 7
 -- Answer now, then per attempt {owned, token, dead} {queued, position, remaining}
 --        {waiting} {unknown}; where waiters are left to be served: {queued, position, remaining, 0, now, 1}
 --        {waiting, 1} {unknown, 1}  {notrecoverable} {error, message}
@@ -16,7 +15,7 @@ local call = redis.call
 --@include _tell
 --@include _serve
 --@include _condition
-local inbox, label, origin = unpack(ARGV, 1, attempts_at - 1)
+local inbox, origin = unpack(ARGV, 1, attempts_at - 1)
 local at = circumstances(inbox, origin)
 
 local function look(k, c, me)
@@ -60,7 +59,7 @@ end
 
 local answer, key = { at.now }, 1
 for first = attempts_at, #ARGV, attempt_words do
-  local id, request, lease, robust, seen, keys = unpack(ARGV, first, first + (attempt_words - 1))
+  local id, request, lease, robust, seen, keys, label = unpack(ARGV, first, first + (attempt_words - 1))
   local me = { id = id, request = request, lease = lease, robust = robust, seen = seen, signal = '', label = label,
     heard = at.now_text }
   local c = keys + 0 > mutex_keys and condition_at(key + mutex_keys) or nil
