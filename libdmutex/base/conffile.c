@@ -213,16 +213,38 @@ static bool read_metrics(struct reader *reader, char *value)
     return copy(reader, reader->file->metrics, sizeof reader->file->metrics, value);
 }
 
+bool dm_conffile_yes_or_no(const char *value, bool *ret_is_yes)
+{
+    bool is_yes = strcmp(value, "yes") == 0;
+
+    if (!is_yes && strcmp(value, "no") != 0)
+        return false;
+    *ret_is_yes = is_yes;
+    return true;
+}
+
+static bool read_metrics_names(struct reader *reader, char *value)
+{
+    return dm_conffile_yes_or_no(value, &reader->file->has_metrics_names) ||
+           complain(reader, "MetricsNames \"%.100s\" is neither yes nor no", value);
+}
+
 /* The index of a key is the key's bit in reader.seen. */
 static const struct key {
     const char *name;
     enum section section;
     bool (*read)(struct reader *reader, char *value);
-} keys[] = { { "Url", SECTION_SERVER, read_url },          { "PasswordFile", SECTION_SERVER, read_password_file },
-             { "Local", SECTION_SERVER, read_local },      { "Host", SECTION_DEFAULTS, read_host },
-             { "Lease", SECTION_DEFAULTS, read_lease },    { "Linger", SECTION_DEFAULTS, read_linger },
-             { "Log", SECTION_DEFAULTS, read_log },        { "Metrics", SECTION_DEFAULTS, read_metrics },
-             { "OnDown", SECTION_DEFAULTS, read_on_down }, { "OnLost", SECTION_DEFAULTS, read_on_lost } };
+} keys[] = { { "Url", SECTION_SERVER, read_url },
+             { "PasswordFile", SECTION_SERVER, read_password_file },
+             { "Local", SECTION_SERVER, read_local },
+             { "Host", SECTION_DEFAULTS, read_host },
+             { "Lease", SECTION_DEFAULTS, read_lease },
+             { "Linger", SECTION_DEFAULTS, read_linger },
+             { "Log", SECTION_DEFAULTS, read_log },
+             { "Metrics", SECTION_DEFAULTS, read_metrics },
+             { "MetricsNames", SECTION_DEFAULTS, read_metrics_names },
+             { "OnDown", SECTION_DEFAULTS, read_on_down },
+             { "OnLost", SECTION_DEFAULTS, read_on_lost } };
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
@@ -276,7 +298,7 @@ static bool read_key(struct reader *reader, char *line)
     }
     return complain(reader,
                     "there is no key \"%.100s\" here: [server] has Url, PasswordFile and Local; [defaults] has Host, "
-                    "Lease, Linger, Log, Metrics, OnDown and OnLost",
+                    "Lease, Linger, Log, Metrics, MetricsNames, OnDown and OnLost",
                     line);
 }
 

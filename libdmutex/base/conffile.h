@@ -34,6 +34,7 @@ struct dm_conffile {
     int lost_signal;                          /* DM_LOST_SIGNAL: this signal */
     char host[DM_HOST_ROOM];                  /* "": not said */
     char log[DM_CONFFILE_PATH_ROOM];          /* level[:path]; "": not said */
+    bool has_metrics_names;                   /* MetricsNames=yes */
     char metrics[DM_CONFFILE_PATH_ROOM];      /* path, with %p for the process id; "": not said */
     bool forbids_local;                       /* Local=forbid */
     char forbidden_by[DM_CONFFILE_PATH_ROOM]; /* path of the file with Local=forbid */
@@ -45,6 +46,7 @@ struct dm_conffile {
  * changed.  A time is 10s, 500ms, 2min, or bare milliseconds.
  */
 bool dm_conffile_on_lost(const char *value, enum dm_on_lost *ret_on_lost, int *ret_signal);
+bool dm_conffile_yes_or_no(const char *value, bool *ret_is_yes);
 bool dm_conffile_on_down(const char *value, bool *ret_fails);
 bool dm_conffile_time(const char *value, uint32_t least_ms, uint32_t most_ms, uint32_t *ret_ms);
 

@@ -67,7 +67,55 @@ static void write_histogram(FILE *file, const char *labels, const char *name,
     fprintf(file, "\n%s_count{%s} %" PRIu64 "\n", name, labels, count);
 }
 
-void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const char *program, int pid)
+static void write_gauges(FILE *file, const char *labels, const struct dm_gauges *gauges, const char *name,
+                         const char *help, void (*write)(FILE *file, const struct dm_gauge *gauge))
+{
+    write_head(file, name, "gauge", help);
+    for (size_t i = 0; i < gauges->count; i++) {
+        fprintf(file, "%s{%s", name, labels);
+        if (gauges->each[i].name)
+            fprintf(file, ",name=\"%s\"", gauges->each[i].name);
+        fputs("} ", file);
+        write(file, &gauges->each[i]);
+        putc('\n', file);
+    }
+}
+
+static void write_held(FILE *file, const struct dm_gauge *gauge)
+{
+    fprintf(file, "%u", gauge->held);
+}
+
+static void write_waiting(FILE *file, const struct dm_gauge *gauge)
+{
+    fprintf(file, "%u", gauge->waiting);
+}
+
+/* A moment, not an age: the file is not written again while a hold only goes on. */
+static void write_oldest(FILE *file, const struct dm_gauge *gauge)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (gauge->oldest_ns)
+        write_seconds(file, (uint64_t)(now.tv_sec * DM_NS_PER_S + now.tv_nsec - dm_clock_boot_ns() + gauge->oldest_ns));
+    else
+        putc('0', file);
+}
+
+static void write_all_gauges(FILE *file, const char *labels, const struct dm_gauges *gauges)
+{
+    write_head(file, "dmutex_server_up", "gauge", "1 while the server can be asked.");
+    fprintf(file, "dmutex_server_up{%s} %d\n", labels, gauges->is_up);
+    write_gauges(file, labels, gauges, "dmutex_held", "Mutexes that threads of the process hold.", write_held);
+    write_gauges(file, labels, gauges, "dmutex_waiting", "Threads of the process that wait for a mutex.",
+                 write_waiting);
+    write_gauges(file, labels, gauges, "dmutex_oldest_hold_timestamp_seconds",
+                 "When the hold that lasts longest began; 0 without a hold.", write_oldest);
+}
+
+void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_gauges *gauges, const char *program,
+                      int pid)
 {
     static const char acquisitions[] = "dmutex_acquisitions_total";
     char labels[LABELS_ROOM];
@@ -88,6 +136,92 @@ void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const char *progr
                     "Time of lock calls, but for the lock-free way.");
     write_histogram(file, labels, "dmutex_hold_seconds", stats->hold_times, stats->hold_ns,
                     "Time of holds, but for the lock-free way.");
+    if (gauges)
+        write_all_gauges(file, labels, gauges);
+}
+
+/* ---- gauges ------------------------------------------------------------------------------ */
+
+/* A name as a label's value: bytes that the format or a terminal could misread are written as in `dmutex list`. */
+static char *label_of(const char *name)
+{
+    char *label = NULL;
+    size_t length = 0;
+    FILE *text = open_memstream(&label, &length);
+
+    if (!text)
+        return NULL;
+    for (; *name; name++)
+        fprintf(text, *name > ' ' && *name < 127 && *name != '"' && *name != '\\' && *name != '%' ? "%c" : "%%%02X",
+                (unsigned char)*name);
+    if (fclose(text) == 0)
+        return label;
+    free(label);
+    return NULL;
+}
+
+static bool is_held(const struct dm_claim *claim)
+{
+    if (claim->tenure)
+        return claim->hold.phase == DM_HELD && dm_tenure_inside(claim->tenure);
+    return claim->hold.phase == DM_HELD && claim->hold.is_entered;
+}
+
+static void add_claim(struct dm_gauge *gauge, const struct dm_claim *claim)
+{
+    gauge->waiting += dm_hold_is_waiting(&claim->hold) && claim->self;
+    if (!is_held(claim))
+        return;
+    gauge->held++;
+    if (claim->since_ns && (!gauge->oldest_ns || claim->since_ns < gauge->oldest_ns))
+        gauge->oldest_ns = claim->since_ns;
+}
+
+struct measuring {
+    struct dm_gauges *gauges;
+    bool has_names;
+};
+
+/* Asked of each name until the room is full.  The records of conditions have no claims of their own. */
+static bool is_room_full(struct dm_name *name, void *user)
+{
+    struct measuring *measuring = user;
+    struct dm_gauges *gauges = measuring->gauges;
+    struct dm_gauge own = { 0 }, *gauge = measuring->has_names ? &own : &gauges->each[0];
+
+    for (const struct dm_claim *claim = name->claims; claim; claim = claim->next_of_name)
+        add_claim(gauge, claim);
+    for (const struct dm_seat *seat = name->line.first; seat; seat = seat->next)
+        gauge->waiting++;
+    if (own.held || own.waiting) {
+        own.name = label_of(name->key[0] == 'n' ? name->key + 1 : "");
+        if (own.name)
+            gauges->each[gauges->count++] = own;
+    }
+    return gauges->count == DM_METRICS_NAMES;
+}
+
+/* NULL without memory.  The names are copied under the state lock and written without it. */
+static struct dm_gauges *measure(struct dm_runtime *runtime)
+{
+    struct dm_gauges *gauges = calloc(1, sizeof *gauges);
+    struct measuring measuring = { gauges, runtime->metrics.has_names };
+
+    if (!gauges)
+        return NULL;
+    gauges->count = !measuring.has_names;
+    gauges->is_up = dm_store_is_able(runtime->store, NULL, DM_ASKS);
+    dm_state_lock();
+    dm_registry_search(&runtime->registry, is_room_full, &measuring);
+    dm_state_unlock();
+    return gauges;
+}
+
+static void free_gauges(struct dm_gauges *gauges)
+{
+    for (size_t i = 0; gauges && i < gauges->count; i++)
+        free(gauges->each[i].name);
+    free(gauges);
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -132,7 +266,7 @@ static FILE *open_beside(const char *path)
 }
 
 /* A reader sees the old file or the new file, never half of one. */
-static bool replace(const char *path, const dmutex_stats_t *stats)
+static bool replace(const char *path, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     char program[DM_PROGRAM_ROOM];
     char *beside = NULL;
@@ -144,7 +278,7 @@ static bool replace(const char *path, const dmutex_stats_t *stats)
     file = open_beside(beside);
     if (file) {
         dm_ident_program(program);
-        dm_metrics_write(file, stats, program, (int)getpid());
+        dm_metrics_write(file, stats, gauges, program, (int)getpid());
         is_good = !ferror(file);
         is_good = fclose(file) == 0 && is_good && rename(beside, path) == 0;
         if (!is_good)
@@ -157,19 +291,19 @@ static bool replace(const char *path, const dmutex_stats_t *stats)
 /* Of this process, for all its runtimes. */
 static bool is_told;
 
-static void write_file(const char *path, const dmutex_stats_t *stats)
+static void write_file(const char *path, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     int kept = errno;
 
-    if (!replace(path, stats) && !is_told) {
+    if (!replace(path, stats, gauges) && !is_told) {
         is_told = true;
         dm_log_alarm("the metrics file %.300s cannot be written: %s", path, strerror(errno));
     }
     errno = kept;
 }
 
-/* Every change makes the sum of all counters greater. */
-static uint64_t sum_of(const dmutex_stats_t *stats)
+/* Every change of a counter makes the sum greater, and a change of the gauges alone makes it another. */
+static uint64_t sum_of(const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     const uint64_t *counter = &stats->acquired_from_server;
     const uint64_t *end = stats->hold_times + DMUTEX_STATS_BUCKETS_NP;
@@ -177,28 +311,35 @@ static uint64_t sum_of(const dmutex_stats_t *stats)
 
     for (; counter < end; counter++)
         sum += *counter;
-    return sum;
+    for (size_t i = 0; gauges && i < gauges->count; i++)
+        sum += (uint64_t)(gauges->each[i].held + 2 * gauges->each[i].waiting) << 32;
+    return sum + (gauges && gauges->is_up);
 }
 
 /* By the holder of the gate.  True if anything has changed since the last time. */
-static bool write_changes(struct dm_metrics *metrics)
+static bool write_changes(struct dm_runtime *runtime)
 {
+    struct dm_metrics *metrics = &runtime->metrics;
+    struct dm_gauges *gauges = measure(runtime);
     dmutex_stats_t stats;
     uint64_t sum;
+    bool has_changed;
 
     dm_runtime_count(&stats);
-    sum = sum_of(&stats);
-    if (sum == metrics->written)
-        return false;
+    sum = sum_of(&stats, gauges);
+    has_changed = sum != metrics->written;
     metrics->written = sum;
-    write_file(metrics->path, &stats);
-    return true;
+    if (has_changed)
+        write_file(metrics->path, &stats, gauges);
+    free_gauges(gauges);
+    return has_changed;
 }
 
 /* ---- when -------------------------------------------------------------------------------- */
 
-void dm_metrics_init(struct dm_metrics *metrics, const char *pattern)
+void dm_metrics_init(struct dm_metrics *metrics, const char *pattern, bool has_names)
 {
+    metrics->has_names = has_names;
     if (*pattern)
         metrics->path = dm_metrics_path(pattern, (int)getpid());
 }
@@ -240,7 +381,7 @@ void dm_metrics_run(struct dm_runtime *runtime)
 
     if (!runtime->metrics.path || !take_turn(runtime, &has_claims))
         return;
-    has_changed = write_changes(&runtime->metrics);
+    has_changed = write_changes(runtime);
     if (!has_changed && !has_claims)
         return;
     dm_state_lock();
@@ -261,6 +402,6 @@ void dm_metrics_end(struct dm_runtime *runtime)
     if (!is_used)
         return;
     dm_loop_enter_gate();
-    write_changes(&runtime->metrics);
+    write_changes(runtime);
     dm_loop_leave_gate();
 }

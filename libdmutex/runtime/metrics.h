@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DMUTEX_METRICS=PATH: the counters of dmutex_stats_np() as a text file, for the textfile collector of Prometheus'
- * node_exporter.
+ * node_exporter; and gauges: what the process holds and waits for at the moment of writing.
  *
  * The loop thread writes the file at the first lock call of the process and, while anything changes, every
  * DM_METRICS_NS; exit() writes the file once more.  While nothing changes and the process has no claim, nobody wakes up
@@ -23,8 +23,12 @@ struct dm_runtime;
 
 #define DM_METRICS_NS (10 * DM_NS_PER_S)
 
+/* Lines of more names would cost the collector more than they tell. */
+#define DM_METRICS_NAMES 1000
+
 struct dm_metrics {
-    char *path; /* NULL: no file.  Written when the runtime is made */
+    char *path;     /* NULL: no file.  Written when the runtime is made */
+    bool has_names; /* DMUTEX_METRICS_NAMES: each name has gauges of its own */
 
     /* Guarded by the state lock. */
     bool is_armed;
@@ -32,11 +36,24 @@ struct dm_metrics {
     int64_t begun_ns; /* of the last writing; 0: none yet */
 
     /* Of the thread that holds the gate. */
-    uint64_t written; /* the sum of all counters in the file */
+    uint64_t written; /* the sum of all counters and gauges in the file */
+};
+
+/* Holds and waits of this process for one name, or for all. */
+struct dm_gauge {
+    char *name; /* NULL: all */
+    unsigned held, waiting;
+    int64_t oldest_ns; /* when the hold that lasts longest began, by the boot clock, as far as known; 0: none */
+};
+
+struct dm_gauges {
+    bool is_up; /* the server can be asked */
+    size_t count;
+    struct dm_gauge each[DM_METRICS_NAMES];
 };
 
 /* `pattern` is a path with %p for the process id; "": no file.  Without memory there is no file either. */
-void dm_metrics_init(struct dm_metrics *metrics, const char *pattern);
+void dm_metrics_init(struct dm_metrics *metrics, const char *pattern, bool has_names);
 
 /* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
 static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)
@@ -57,7 +74,8 @@ void dm_metrics_end(struct dm_runtime *runtime);
 /* Replaces each %p by the process id.  To be freed; NULL without memory. */
 char *dm_metrics_path(const char *pattern, int pid);
 
-/* Writes all metrics in the text format of Prometheus. */
-void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const char *program, int pid);
+/* Writes all metrics in the text format of Prometheus.  gauges NULL: none, for want of memory. */
+void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_gauges *gauges, const char *program,
+                      int pid);
 
 #endif

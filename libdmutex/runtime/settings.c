@@ -40,6 +40,14 @@ static void read_linger(struct dm_settings *settings)
         dm_log_alarm("DMUTEX_LINGER=%s is no time, such as 500ms, 2s or bare milliseconds, and is ignored", value);
 }
 
+static void read_metrics_names(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_METRICS_NAMES");
+
+    if (value && *value && !dm_conffile_yes_or_no(value, &settings->has_metrics_names))
+        dm_log_alarm("DMUTEX_METRICS_NAMES=%s is neither yes nor no, and is ignored", value);
+}
+
 static const char *value_of(const char *variable, const char *in_file)
 {
     const char *value = secure_getenv(variable);
@@ -58,6 +66,7 @@ static void take_file(const struct dm_conffile *file, struct dm_settings *ret_se
         .lost_signal = file->lost_signal,
         .linger_ms = file->linger_ms,
         .lease_ms = file->lease_ms,
+        .has_metrics_names = file->has_metrics_names,
     };
 }
 
@@ -66,6 +75,7 @@ static bool take_environment(const struct dm_conffile *file, struct dm_settings 
     read_on_down(settings);
     read_on_lost(settings);
     read_linger(settings);
+    read_metrics_names(settings);
     snprintf(settings->host, sizeof settings->host, "%s", value_of("DMUTEX_HOST", file->host));
     settings->metrics = strdup(value_of("DMUTEX_METRICS", file->metrics));
     return settings->metrics;

@@ -15,7 +15,7 @@ function is_number(text) { return text ~ /^[0-9]+(\.[0-9]+)?$/ }
 }
 /^# TYPE / {
     if (!($3 in helped)) complain("a TYPE without HELP")
-    if ($4 != "counter" && $4 != "histogram") complain("an unknown type")
+    if ($4 != "counter" && $4 != "histogram" && $4 != "gauge") complain("an unknown type")
     if ($4 == "counter" && $3 !~ /_total$/) complain("a counter is not a _total")
     family = $3
     type = $4
@@ -36,7 +36,7 @@ function is_number(text) { return text ~ /^[0-9]+(\.[0-9]+)?$/ }
     seen[series] = 1
     if (!is_number(value)) complain("not a number")
 }
-type == "counter" && name != family { complain("not of the family " family) }
+(type == "counter" || type == "gauge") && name != family { complain("not of the family " family) }
 type == "histogram" && name == family "_bucket" {
     le = series
     sub(/.*,le="/, "", le)

@@ -190,6 +190,26 @@ static void test_file_replaces_a_link_and_the_rest_of_a_killed_process(void **st
     assert_format(server_file(the_server, "linked.prom"));
 }
 
+/* What the process holds at the moment is there at once, by name if that is asked for. */
+static void test_file_tells_what_is_held_now(void **state)
+{
+    const char *path = server_file(the_server, "held.prom");
+    struct actor *actor;
+    char variable[300], held[200];
+
+    (void)state;
+    snprintf(variable, sizeof variable, "DMUTEX_METRICS=%s", path);
+    actor = actor_start_with(the_server, variable, "DMUTEX_METRICS_NAMES=yes", NULL);
+    actor_do(actor, "0", "lock metrics/held");
+    snprintf(held, sizeof held, "dmutex_held{program=\"test_metrics\",pid=\"%d\",name=\"metrics/held\"} ",
+             (int)actor_pid(actor));
+    wait_until(value_in(path, held) == 1);
+    assert_format(path);
+    actor_do(actor, "0", "unlock metrics/held");
+    actor_end(actor);
+    assert_int_equal(value_in(path, held), -1);
+}
+
 /* ---- no file ----------------------------------------------------------------------------- */
 
 /* A folder that is not there costs one line, and no lock; nor does a folder in the place of the file. */
@@ -281,6 +301,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_file_is_there_while_the_process_goes_on),
         cmocka_unit_test(test_child_has_a_file_of_its_own_when_the_path_names_the_process),
         cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
+        cmocka_unit_test(test_file_tells_what_is_held_now),
         cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
         cmocka_unit_test(test_no_file_is_written_when_nothing_is_locked_on_the_server),
         cmocka_unit_test(test_no_file_is_written_when_the_program_has_rights_of_its_file),

@@ -64,13 +64,14 @@ static void test_a_file_is_read_when_it_has_all_keys(void **state)
 static void test_defaults_are_read_when_they_are_written_as_in_the_environment(void **state)
 {
     (void)state;
-    write_file(
-        "[defaults]\nHost=db 2\nLinger=2s\nLog=info:/var/log/a\nMetrics=/m/%p.prom\nOnDown=fail\nOnLost=signal:USR1");
+    write_file("[defaults]\nHost=db 2\nLinger=2s\nLog=info:/var/log/a\nMetrics=/m/%p.prom\nMetricsNames=yes\n"
+               "OnDown=fail\nOnLost=signal:USR1");
     assert_true(dm_conffile_read(path, &conf, reason));
     assert_string_equal(conf.host, "db 2");
     assert_int_equal(conf.linger_ms, 2000);
     assert_string_equal(conf.log, "info:/var/log/a");
     assert_string_equal(conf.metrics, "/m/%p.prom");
+    assert_true(conf.has_metrics_names);
     assert_true(conf.fails_when_down);
     assert_int_equal(conf.on_lost, DM_LOST_SIGNAL);
     assert_int_equal(conf.lost_signal, SIGUSR1);
@@ -139,6 +140,7 @@ static void test_a_mistake_is_told_with_its_line(void **state)
         { "[defaults]\nLog=infor\n", ":2: Log \"infor\" is none of" },
         { "[defaults]\nLog=info:log\n", ":2: Log \"info:log\" is none of" },
         { "[defaults]\nMetrics=m.prom\n", ":2: Metrics \"m.prom\" is no absolute path" },
+        { "[defaults]\nMetricsNames=1\n", ":2: MetricsNames \"1\" is neither yes nor no" },
         { "[defaults]\nOnDown=no\n", ":2: OnDown \"no\" is neither wait nor fail" },
         { "[defaults]\nOnLost=signal:NONE\n", ":2: OnLost \"signal:NONE\" is none of log, abort and signal:NAME" },
     };

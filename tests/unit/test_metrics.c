@@ -15,8 +15,20 @@
 
 static int64_t now_ns, due_ns;
 static dmutex_stats_t stats;
+static struct dm_gauges gauges;
 static struct dm_runtime runtime;
 static struct dm_claim claim;
+
+static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    (void)store;
+    (void)place;
+    (void)way;
+    return true;
+}
+
+static const struct dm_store_ops ops = { .is_able = is_able };
+static struct dm_store store = { &ops };
 static char folder[] = "/tmp/dmutex-metrics-XXXXXX";
 
 int64_t __wrap_dm_clock_boot_ns(void);
@@ -58,6 +70,8 @@ static int begin_anew(void **state)
 
     (void)state;
     memset(&runtime, 0, sizeof runtime);
+    runtime.store = &store;
+    dm_registry_init(&runtime.registry, &store, 0);
     memset(&stats, 0, sizeof stats);
     now_ns = 1000 * DM_NS_PER_S;
     due_ns = DM_NEVER;
@@ -69,6 +83,8 @@ static int begin_anew(void **state)
 static int end(void **state)
 {
     (void)state;
+    runtime.registry.claims = NULL;
+    dm_registry_clear(&runtime.registry);
     unlink(runtime.metrics.path);
     free(runtime.metrics.path);
     return 0;
@@ -105,7 +121,7 @@ static char *text_of(const char *program)
     FILE *file = open_memstream(&text, &length);
 
     assert_non_null(file);
-    dm_metrics_write(file, &stats, program, 42);
+    dm_metrics_write(file, &stats, &gauges, program, 42);
     fclose(file);
     return text;
 }
@@ -163,6 +179,22 @@ static void test_text_has_buckets_that_contain_the_shorter_ones(void **state)
     assert_line("p", "dmutex_lock_seconds_sum{program=\"p\",pid=\"42\"} 100.000000007");
     assert_line("p", "dmutex_lock_seconds_count{program=\"p\",pid=\"42\"} 12");
     assert_line("p", "dmutex_hold_seconds_count{program=\"p\",pid=\"42\"} 0");
+}
+
+/* One line without a name, or one for each name. */
+static void test_text_has_gauges_with_a_name_where_there_is_one(void **state)
+{
+    char first[] = "a/b";
+
+    (void)state;
+    gauges = (struct dm_gauges){ .is_up = true, .count = 1, .each = { { .held = 2, .waiting = 3 } } };
+    assert_line("p", "dmutex_server_up{program=\"p\",pid=\"42\"} 1");
+    assert_line("p", "dmutex_held{program=\"p\",pid=\"42\"} 2");
+    assert_line("p", "dmutex_waiting{program=\"p\",pid=\"42\"} 3");
+    assert_line("p", "dmutex_oldest_hold_timestamp_seconds{program=\"p\",pid=\"42\"} 0");
+    gauges.each[0].name = first;
+    assert_line("p", "dmutex_held{program=\"p\",pid=\"42\",name=\"a/b\"} 2");
+    gauges.count = 0;
 }
 
 /* Quotes and backslashes of a program's name do not end the label. */
@@ -277,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_text_has_each_counter_with_its_labels, begin_anew, end),
         cmocka_unit_test_setup_teardown(test_text_has_buckets_that_contain_the_shorter_ones, begin_anew, end),
+        cmocka_unit_test_setup_teardown(test_text_has_gauges_with_a_name_where_there_is_one, begin_anew, end),
         cmocka_unit_test_setup_teardown(test_text_escapes_the_name_of_the_program, begin_anew, end),
         cmocka_unit_test(test_path_has_the_process_in_the_place_of_each_mark),
         cmocka_unit_test_setup_teardown(test_file_is_written_at_once_and_then_after_ten_seconds, begin_anew, end),
