@@ -82,8 +82,12 @@ pkglib_LTLIBRARIES += preload/libdmutex-observer.la
 preload_libdmutex_observer_la_CPPFLAGS = $(AM_CPPFLAGS)
 preload_libdmutex_observer_la_CFLAGS = $(preload_cflags)
 preload_libdmutex_observer_la_SOURCES = \
+    libdmutex/base/fileid.h \
+    libdmutex/base/place.c \
+    libdmutex/base/place.h \
     preload/observer/observer.c \
     preload/shared/export.h \
+    preload/shared/seen.c \
     preload/shared/seen.h \
     preload/shared/text.c \
     preload/shared/text.h
@@ -106,6 +110,7 @@ preload_common = \
     preload/shared/keeper_talk.h \
     preload/shared/rules.c \
     preload/shared/rules.h \
+    preload/shared/seen.c \
     preload/shared/seen.h \
     preload/shared/text.c \
     preload/shared/text.h \

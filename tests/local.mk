@@ -431,6 +431,7 @@ preload_tests = \
     tests/preload/test_run_program \
     tests/preload/test_run_rules \
     tests/preload/test_run_secret \
+    tests/preload/test_run_strangers \
     tests/preload/test_run_unused
 # a part of the keeper, without the library
 tests_preload_test_keeper_hold_SOURCES = \

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "listing.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <glib.h>
 
+#include "base/place.h"
+#include "refuse.h"
 #include "shared/elffile.h"
 #include "shared/seen.h"
 #include "shared/text.h"
 #include "wording.h"
 
 #define SYMBOL_ROOM 1024
+#define LARGEST_MADE (64 << 20) /* bytes of MADE_FILE that are read */
 
 /*
  * One line, from all processes that have used the object. The rule is the key: two objects with one rule are one to the
@@ -145,20 +151,43 @@ static void add(struct listing *listing, const struct seen *seen)
 }
 
 /*
- * Reads a copy: the process may still run. The file was made in full size at once. `kind` is written last, so an entry
- * with a kind is whole; but any process of the command may have written here, so the version is compared and the path
- * is ended.
+ * A file of the folder, which must be no link, up to `most` bytes; NULL: it is none of ours. By descriptors, because a
+ * folder that a cleaner of /tmp has removed meanwhile may be a stranger's now.
  */
-static void read_file(struct listing *listing, const char *path)
+static char *read_all(int folder, const char *name, size_t most, size_t *ret_length)
 {
-    bool is_file = g_file_test(path, G_FILE_TEST_IS_REGULAR);
-    g_autoptr(GMappedFile) mapped = is_file ? g_mapped_file_new(path, FALSE, NULL) : NULL;
-    g_autofree struct seen_file *file = NULL;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+    g_autofree char *content = NULL;
+    ssize_t got = -1;
 
-    if (!mapped || g_mapped_file_get_length(mapped) < sizeof *file)
-        return;
-    file = g_memdup2(g_mapped_file_get_contents(mapped), sizeof *file);
-    if (file->version != SEEN_VERSION)
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        size_t size = MIN((size_t)status.st_size, most);
+
+        content = g_malloc(size + 1);
+        got = read(fd, content, size);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return NULL;
+    content[got] = '\0';
+    *ret_length = (size_t)got;
+    return g_steal_pointer(&content);
+}
+
+/*
+ * The process may still run. The file was made in full size at once. `kind` is written last, so an entry with a kind is
+ * whole; but any process of the command may have written here, so the version is compared and the path is ended.
+ */
+static void read_file(struct listing *listing, int folder, const char *name)
+{
+    struct seen_file *file;
+    size_t length;
+    g_autofree char *content = read_all(folder, name, sizeof *file, &length);
+
+    file = (void *)content;
+    if (!file || length < sizeof *file || file->version != SEEN_VERSION)
         return;
     listing->is_full |= file->is_full;
     for (size_t i = 0; i < SEEN_ENTRIES; i++) {
@@ -170,18 +199,17 @@ static void read_file(struct listing *listing, const char *path)
     }
 }
 
-static void for_each_file(const char *folder, void (*visit)(struct listing *, const char *), struct listing *listing)
+static void for_each_file(int folder, void (*visit)(struct listing *, int, const char *), struct listing *listing)
 {
-    GDir *directory = g_dir_open(folder, 0, NULL);
-    const char *name;
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
 
-    while (directory && (name = g_dir_read_name(directory))) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-
-        visit(listing, path);
-    }
+    while (directory && (entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            visit(listing, folder, entry->d_name);
     if (directory)
-        g_dir_close(directory);
+        closedir(directory);
 }
 
 /* ---- printed ----------------------------------------------------------------------------- */
@@ -284,14 +312,15 @@ static const char *way_of(const struct made *made)
     return made->way == MADE_BY_OPEN ? "O_EXCL" : made->way == MADE_BY_LINK ? "link()" : "mkdir()";
 }
 
-static void print_made(const char *folder, FILE *to)
+static void print_made(int folder, FILE *to)
 {
-    g_autofree char *path = g_build_filename(folder, MADE_FILE, NULL), *text = NULL;
+    size_t length;
+    g_autofree char *text = read_all(folder, MADE_FILE, LARGEST_MADE, &length);
     g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GList) paths = NULL;
     g_auto(GStrv) lines = NULL;
 
-    if (!g_file_get_contents(path, &text, NULL, NULL))
+    if (!text)
         return;
     lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line; line++)
@@ -326,7 +355,7 @@ static void print_rest(const struct listing *listing, FILE *to)
         fprintf(to, "# nothing was used that a rule can name\n");
 }
 
-void listing_print(const char *folder, FILE *to)
+void listing_print(int folder, FILE *to)
 {
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(free_line);
     g_autoptr(GHashTable) by_rule = g_hash_table_new(g_str_hash, g_str_equal);
@@ -341,15 +370,41 @@ void listing_print(const char *folder, FILE *to)
     fflush(to);
 }
 
-static void remove_file(struct listing *listing, const char *path)
+/*
+ * The folder has mode 0700 and a random name, because the reports have paths. If another user could exchange it, no
+ * process would report there, and the list would be empty without a reason.
+ */
+bool listing_make(char **ret_path, int *ret_folder, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    g_autofree char *made = g_dir_make_tmp("dmutex-list-XXXXXX", &reason);
+    g_autofree char *path = made ? g_canonicalize_filename(made, NULL) : NULL;
+    struct dm_fault fault;
+
+    if (!path)
+        return refuse(error, REFUSE_CANNOT_RUN, "%s", reason->message);
+    *ret_folder = dm_place_open_own(path, false, &fault);
+    if (*ret_folder >= 0) {
+        *ret_path = g_steal_pointer(&path);
+        return true;
+    }
+    rmdir(path);
+    if (fault.kind == DM_FAULT_OWNER)
+        return refuse(error, REFUSE_CANNOT_RUN, "%s %s %u: set TMPDIR to a folder that no other user can change",
+                      fault.place, fault.words, (unsigned)fault.owner);
+    return refuse(error, REFUSE_CANNOT_RUN, "%s: %s", fault.place, g_strerror(fault.error));
+}
+
+static void remove_file(struct listing *listing, int folder, const char *name)
 {
     (void)listing;
-    unlink(path);
+    unlinkat(folder, name, 0);
 }
 
 /* No folder below is expected: a command that has made one keeps it, and the rmdir() fails in silence. */
-void listing_remove(const char *folder)
+void listing_remove(int folder, const char *path)
 {
     for_each_file(folder, remove_file, NULL);
-    rmdir(folder);
+    close(folder);
+    rmdir(path);
 }

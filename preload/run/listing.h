@@ -3,6 +3,8 @@
 #ifndef DM_RUN_LISTING_H
 #define DM_RUN_LISTING_H
 
+#include <glib.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /*
@@ -12,9 +14,12 @@
  *
  * and below, in lines that begin with #, the objects that no rule can name.
  */
-void listing_print(const char *folder, FILE *to);
+void listing_print(int folder, FILE *to);
 
-/* Removes the folder and the files inside. */
-void listing_remove(const char *folder);
+/* Makes the folder: the path, which the caller frees, and a descriptor by O_PATH. */
+bool listing_make(char **ret_path, int *ret_folder, GError **error);
+
+/* Removes the files in the folder and the folder; closes the descriptor. */
+void listing_remove(int folder, const char *path);
 
 #endif

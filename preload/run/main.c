@@ -56,38 +56,35 @@ static bool become(const struct run *run, char ***environment, GError **error)
 /* ---- --list ------------------------------------------------------------------------------ */
 
 /* The folder is removed before this process ends as the child did, perhaps by a signal. */
-static bool list_into(const struct run *run, const char *folder, FILE *to, char ***environment, GError **error)
+static bool list_into(const struct run *run, int folder, const char *path, FILE *to, char ***environment,
+                      GError **error)
 {
     int status;
 
-    if (!environment_observe(environment, folder, error) ||
+    if (!environment_observe(environment, path, error) ||
         !child_run(run->path, run->options.command, *environment, &status, error)) {
-        listing_remove(folder);
+        listing_remove(folder, path);
         return false;
     }
     listing_print(folder, to);
-    listing_remove(folder);
+    listing_remove(folder, path);
     exit(dm_relay_end(status));
 }
 
 /*
  * Returns only if the command cannot be run. The output is opened first, so that a bad path is told before the command
- * runs, and close-on-exec, so that the command does not inherit the file. The folder has mode 0700 and a random name,
- * because the reports have paths.
+ * runs, and close-on-exec, so that the command does not inherit the file.
  */
 static bool list(const struct run *run, char ***environment, GError **error)
 {
     const char *output = run->options.output;
     FILE *to = output ? fopen(output, "we") : stderr;
-    g_autoptr(GError) reason = NULL;
-    g_autofree char *folder = NULL;
+    g_autofree char *path = NULL;
+    int folder;
 
     if (!to)
         return refuse(error, REFUSE_USAGE, "%s: %s", output, g_strerror(errno));
-    folder = g_dir_make_tmp("dmutex-list-XXXXXX", &reason);
-    if (!folder)
-        return refuse(error, REFUSE_CANNOT_RUN, "%s", reason->message);
-    return list_into(run, folder, to, environment, error);
+    return listing_make(&path, &folder, error) && list_into(run, folder, path, to, environment, error);
 }
 
 /* ---- checks ------------------------------------------------------------------------------ */

@@ -396,6 +396,17 @@ static void test_list_runs_when_a_rule_does_not_resolve(void **state)
     assert_listed(15, "sym:user:often\n");
 }
 
+/* A folder of temporary files that others can change is refused, with the remedy. */
+static void test_list_is_refused_when_others_can_exchange_the_folder(void **state)
+{
+    (void)state;
+    command_run("mkdir -p %2$s/open; chmod 777 %2$s/open; TMPDIR=%2$s/open %1$s --list true; echo $?; ls %2$s/open",
+                dmutex_run, folder);
+    assert_string_equal(ran.output, "126\n");
+    assert_errors("/open can be changed by others than its owner, user ");
+    assert_errors(": set TMPDIR to a folder that no other user can change");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +429,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_stops_when_the_command_stops),
         cmocka_unit_test(test_list_waits_when_the_parent_ignores_its_children),
         cmocka_unit_test(test_list_runs_when_a_rule_does_not_resolve),
+        cmocka_unit_test(test_list_is_refused_when_others_can_exchange_the_folder),
     };
 
     if (argc > 2 && strcmp(argv[1], "--role") == 0 && strcmp(argv[2], "seen") == 0)

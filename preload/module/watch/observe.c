@@ -32,15 +32,13 @@ static __thread bool is_observing __attribute__((tls_model("initial-exec")));
 
 static struct seen_file *open_file(void)
 {
-    char path[512];
-    struct text text = text_in(path, sizeof path);
+    char name[12];
+    struct text text = text_in(name, sizeof name);
     void *memory = MAP_FAILED;
     int fd;
 
-    text_add(&text, settings_get()->list_folder);
-    text_add(&text, "/");
     text_add_number(&text, (uint64_t)getpid());
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    fd = seen_open(settings_get()->list_folder, name, O_RDWR);
     if (fd < 0)
         return NULL;
     if (ftruncate(fd, sizeof *file) == 0)
