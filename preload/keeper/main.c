@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,25 +130,14 @@ static void on_question(struct caller *caller, const char *question, size_t leng
 /*
  * The keeper ends when nothing is locked any more, and not before: the end of a service, or of the machine, signals all
  * processes, and the processes with locks here may have work to finish. SIGPIPE is among the signals: the reader of a
- * standard error may be gone.
+ * standard error may be gone. SIGXCPU and SIGXFSZ: the first program may have limits that its user cannot lift.
  */
 static void ignore_signals(void)
 {
-    static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGXCPU };
+    static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ };
 
     for (size_t i = 0; i < G_N_ELEMENTS(ignored); i++)
         signal(ignored[i], SIG_IGN);
-}
-
-/* The program's limit is not for a keeper that serves many. */
-static void raise_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /*
@@ -184,7 +172,7 @@ static bool is_listening(int fd)
 }
 
 /*
- * In "/", so that the keeper keeps no file system from being unmounted. Signals, limit, URL and log are settled before
+ * In "/", so that the keeper keeps no file system from being unmounted. Signals, URL and log are settled before
  * the first thread.
  */
 int main(int argc, char **argv)
@@ -196,7 +184,6 @@ int main(int argc, char **argv)
     if (chdir("/") < 0)
         return 1;
     ignore_signals();
-    raise_limit();
     take_url();
     say_begin();
     say(DMUTEX_LOG_INFO, "listening on %s", argv[1]);

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +140,47 @@ static void test_it_keeps_nothing_of_the_program(void **state)
     content = strstr(content_of(pid, "status", &length), "SigIgn:");
     assert_non_null(content);
     assert_int_equal(strtoull(content + 7, NULL, 16) & (1ULL << (SIGALRM - 1)), 0);
+    job_finish(holder);
+}
+
+static void assert_line_of(pid_t pid, const char *name, const char *line)
+{
+    size_t length;
+
+    if (!strstr(content_of(pid, name, &length), line))
+        fail_msg("/proc/PID/%s lacks \"%s\":\n%s", name, line, content_of(pid, name, &length));
+}
+
+static void assert_soft_limit_is_hard(pid_t pid, __rlimit_resource_t resource)
+{
+    struct rlimit limit;
+
+    assert_return_code(prlimit(pid, resource, NULL, &limit), errno);
+    assert_int_equal(limit.rlim_cur, limit.rlim_max);
+}
+
+/* The keeper has no limits of the program that has started it, and neither its mask nor its low priority. */
+static void test_it_has_no_limits_of_the_program(void **state)
+{
+    struct job *holder;
+    pid_t pid;
+
+    (void)state;
+    await_no_keeper(a);
+    holder = host_start(a, "ulimit -S -t 100; ulimit -S -f 1; ulimit -S -v 999999; ulimit -S -n 30; umask 0; "
+                           "echo 500 >/proc/self/oom_score_adj; echo 500 >/proc/$$/oom_score_adj; "
+                           "exec nice -n 5 chrt --batch 0 taskset 1 flock x.lock sh -c 'echo has; read go'");
+    job_expect(holder, "has");
+    pid = host_keeper(a);
+    assert_int_not_equal(pid, 0);
+    assert_soft_limit_is_hard(pid, RLIMIT_CPU);
+    assert_soft_limit_is_hard(pid, RLIMIT_FSIZE);
+    assert_soft_limit_is_hard(pid, RLIMIT_AS);
+    assert_soft_limit_is_hard(pid, RLIMIT_NOFILE);
+    assert_line_of(pid, "status", "Umask:\t0077");
+    assert_line_of(pid, "oom_score_adj", "0\n");
+    assert_int_equal(getpriority(PRIO_PROCESS, (id_t)pid), 0);
+    assert_int_equal(sched_getscheduler(pid), SCHED_OTHER);
     job_finish(holder);
 }
 
@@ -494,6 +537,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         host_test(test_the_program_that_starts_it_has_no_child),
         host_test(test_it_keeps_nothing_of_the_program),
+        host_test(test_it_has_no_limits_of_the_program),
         host_test(test_many_programs_at_once_start_one_keeper),
         host_test(test_another_server_and_another_network_have_another_keeper),
         host_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),

@@ -14,10 +14,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +130,52 @@ static void settle_identity(void)
     syscall(SYS_setresuid, user, user, user);
 }
 
+/* To the hard limit, or beyond where the user may: the limits of one program are not for a keeper that serves many. */
+static void lift_limits(void)
+{
+    static const int endless[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS, RLIMIT_NPROC, RLIMIT_RTTIME };
+    const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+    struct rlimit limit;
+
+    for (size_t i = 0; i < sizeof endless / sizeof endless[0]; i++) {
+        if (setrlimit((__rlimit_resource_t)endless[i], &none) == 0)
+            continue;
+        if (getrlimit((__rlimit_resource_t)endless[i], &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit((__rlimit_resource_t)endless[i], &limit);
+        }
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max; /* the kernel has no endless table */
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* A program that is to be ended first without memory says so with a number above 0. */
+static void reset_oom_score(void)
+{
+    int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    char first;
+
+    if (file >= 0 && read(file, &first, 1) == 1 && first != '-' && pwrite(file, "0", 1, 0) < 0)
+        errno = 0; /* the container's number, say, which only its root may lower */
+    if (file >= 0)
+        close(file);
+}
+
+/* An idle or slow keeper would lose locks of others. What the kernel refuses stays as it is. */
+static void reset_priority(void)
+{
+    const struct sched_param usual = { 0 };
+    unsigned char all_processors[128];
+
+    memset(all_processors, 0xff, sizeof all_processors);
+    syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &usual);
+    syscall(SYS_setpriority, PRIO_PROCESS, 0, 0);
+    syscall(SYS_ioprio_set, 1, 0, 0); /* of this process: by its nice value */
+    syscall(SYS_sched_setaffinity, 0, sizeof all_processors, all_processors);
+}
+
 static void __attribute__((__noreturn__))
 become_keeper(const struct gifts *gifts, const char *program, const char *socket_path)
 {
@@ -134,6 +183,10 @@ become_keeper(const struct gifts *gifts, const char *program, const char *socket
 
     arrange_descriptors(gifts);
     settle_identity();
+    lift_limits();
+    reset_oom_score();
+    reset_priority();
+    umask(077);
     clean_environment();
     reset_signals();
     execve(program, arguments, environ);
