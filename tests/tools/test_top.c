@@ -279,15 +279,23 @@ static void test_top_draws_again_when_on_a_terminal(void **state)
     close(terminal);
 }
 
-/* A waiter that is stopped is shown, and counts as none: perhaps it is dead. */
+/*
+ * A waiter that is stopped is shown, and counts as none: perhaps it is dead.  The holder is stopped, too, and the keys
+ * of the queue are kept: a renewal, and the end of three leases, would take the waiter away.
+ */
 static void test_top_tells_silent_waiters_apart(void **state)
 {
-    struct actor *holder = actor_start_holder(the_server, "ts/a", ""), *waiter = actor_start(the_server);
+    struct actor *holder = actor_start(the_server), *waiter = actor_start(the_server);
 
     (void)state;
-    actor_do(waiter, "0", "init ts/a lease=150");
+    actor_do(holder, "0", "init ts/a lease=600000");
+    actor_do(holder, "0", "lock ts/a");
+    actor_do(waiter, "0", "init ts/a lease=2000");
     begin_to_lock(waiter, "ts/a", 1);
+    kill(actor_pid(holder), SIGSTOP);
     kill(actor_pid(waiter), SIGSTOP);
+    side_text(the_server->side, "PERSIST dmutex:{ts}:queue:a");
+    side_text(the_server->side, "PERSIST dmutex:{ts}:waiter:a");
     do
         command_run("exec $dmutex top");
     while (strncmp(ran.output, "1 held, 0 waiting, 1 silent\n", 28) != 0);
@@ -298,8 +306,8 @@ static void test_top_tells_silent_waiters_apart(void **state)
     command_run("exec $dmutex show ts/a");
     assert_output(" s, silent for ");
     assert_output(" s: dead, stopped or cut off\n");
-    kill(actor_pid(waiter), SIGCONT);
     actor_kill(waiter);
+    actor_kill(holder);
     actor_end(waiter);
     actor_end(holder);
 }
