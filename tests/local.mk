@@ -187,6 +187,7 @@ tls_tests =
 tls_inner_tests =
 if HAVE_TLS
 tls_tests += \
+    tests/server/test_cluster_tls \
     tests/server/test_sentinel_tls \
     tests/server/test_talkers \
     tests/server/test_tls \
