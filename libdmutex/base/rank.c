@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/rank.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/poll.h"
 #include "base/real.h"
 
 /*
@@ -10,6 +12,11 @@
  * must rather see a lock too many: then the handler leaves the locks alone.
  */
 static __thread unsigned held_count;
+
+static unsigned waiting;         /* threads that wait for a lock of the library; atomic */
+static __thread bool owes_pause; /* see dm_mutex_owe_pause() */
+#define PAUSE_NS (100 * DM_NS_PER_US)
+#define PAUSES_MOST 100
 
 #ifdef DM_LOCK_CHECKS
 #include <stdio.h>
@@ -60,12 +67,34 @@ bool dm_mutex_holds_none(void)
     return held_count == 0;
 }
 
+static void wait_for(struct dm_mutex *mutex)
+{
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
+    dm_real.mutex_lock(&mutex->mutex);
+    __atomic_sub_fetch(&waiting, 1, __ATOMIC_RELAXED);
+}
+
+void dm_mutex_owe_pause(void)
+{
+    owes_pause = true;
+}
+
+void dm_mutex_pause(void)
+{
+    if (!owes_pause)
+        return;
+    owes_pause = false;
+    for (int i = 0; i < PAUSES_MOST && __atomic_load_n(&waiting, __ATOMIC_RELAXED) > 0; i++)
+        dm_poll(NULL, 0, PAUSE_NS);
+}
+
 void dm_mutex_lock(struct dm_mutex *mutex)
 {
     check_order(mutex->rank);
     held_count++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    dm_real.mutex_lock(&mutex->mutex);
+    if (dm_real.mutex_trylock(&mutex->mutex) != 0)
+        wait_for(mutex);
     note(mutex->rank, 1);
 }
 
@@ -99,6 +128,7 @@ void dm_mutex_reset(struct dm_mutex *mutex)
 void dm_mutex_fork_child(void)
 {
     held_count = 0;
+    waiting = 0;
 #ifdef DM_LOCK_CHECKS
     memset(held, 0, sizeof held);
 #endif

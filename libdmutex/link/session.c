@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/minmax.h"
+#include "base/rank.h"
 #include "link/session_parts.h"
 
 #define PIECES_AT_ONCE 4
@@ -366,6 +367,8 @@ static void read_all(struct dm_session *session)
 
     while (piece < PIECES_AT_ONCE && read_piece(session))
         piece++;
+    if (piece == PIECES_AT_ONCE || dm_stream_is_cut(&session->pipe.stream))
+        dm_mutex_owe_pause();
 }
 
 /* ---- work -------------------------------------------------------------------------------- */

@@ -84,6 +84,11 @@ bool dm_stream_holds(const struct dm_stream *stream)
     return stream->tls && stream->calls->holds(stream->tls);
 }
 
+bool dm_stream_is_cut(const struct dm_stream *stream)
+{
+    return stream->tls && stream->calls->is_cut(stream->tls);
+}
+
 short dm_stream_events(const struct dm_stream *stream, bool has_more)
 {
     if (stream->tls)

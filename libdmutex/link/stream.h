@@ -50,6 +50,9 @@ const char *dm_stream_reason(const struct dm_stream *stream);
 /* The stream holds bytes that dm_stream_receive() has not returned: the socket need not become readable for them. */
 bool dm_stream_holds(const struct dm_stream *stream);
 
+/* The last receive has ended by its bound of work, and the socket may have more. */
+bool dm_stream_is_cut(const struct dm_stream *stream);
+
 /* The events to poll the socket for; has_more: the caller has bytes to send. */
 short dm_stream_events(const struct dm_stream *stream, bool has_more);
 

@@ -31,10 +31,12 @@
 #include "link/tls_words.h"
 
 /*
- * Bytes of the socket for one turn.  The smallest messages that cost work, other keys by TLS 1.3, have 27 bytes each
- * and take some 40 us: a turn is over in 15 ms.
+ * A turn is over after so many bytes of the socket, or with the piece that ends after the turn's time.  The smallest
+ * messages that cost work, other keys by TLS 1.3, have 27 bytes each and take some 40 us: a piece of them takes 3 ms.
  */
-#define TURN_BYTES ((size_t)8 * 1024)
+#define TURN_BYTES ((size_t)16 * 1024)
+#define PIECE_BYTES ((size_t)2 * 1024)
+#define TURN_NS (2 * DM_NS_PER_MS)
 
 /* A handshake, of which a server's chain of certificates is the longest part; OpenSSL takes 100 KiB of these. */
 #define HANDSHAKE_BYTES_MOST ((size_t)256 * 1024)
@@ -53,6 +55,8 @@ struct dm_tls {
     bool is_over;      /* the socket has ended, or failed with `error` */
     int error;         /* errno value of the socket, 0: the server has closed */
     size_t left;       /* bytes that this turn may still take from the socket */
+    int64_t turn_ns;   /* when this turn wanted its second piece; 0: not yet */
+    bool is_cut;       /* this turn has ended by its bound */
     size_t idle;       /* bytes that have come since the last byte of the application */
     bool lacks_cert;   /* see struct dm_tls_facts */
     bool has_failed;   /* no call of OpenSSL any more */
@@ -155,15 +159,38 @@ static void note_first_byte(struct dm_tls *tls, char byte)
     tls->has_heard = true;
 }
 
+static void begin_turn(struct dm_tls *tls)
+{
+    tls->blocked = 0;
+    tls->left = TURN_BYTES;
+    tls->turn_ns = 0;
+    tls->is_cut = false;
+}
+
+/* The first piece is read in any case, and most turns have no other: the clock begins with the second. */
+static bool is_turn_over(struct dm_tls *tls)
+{
+    int64_t now_ns;
+
+    if (tls->left == TURN_BYTES)
+        return false;
+    now_ns = dm_clock_boot_ns();
+    if (tls->turn_ns == 0)
+        tls->turn_ns = now_ns;
+    return tls->left == 0 || now_ns > tls->turn_ns + TURN_NS;
+}
+
 /* At the end of a turn there is nothing to read, as if the socket were empty; poll() returns at once if it is not. */
 static ssize_t receive(struct dm_tls *tls, char *room, size_t length)
 {
     ssize_t got;
 
-    if (tls->left == 0) {
+    tls->is_cut = is_turn_over(tls);
+    if (tls->is_cut) {
         errno = EAGAIN;
         return -1;
     }
+    length = length < PIECE_BYTES ? length : PIECE_BYTES;
     got = recv(tls->fd, room, length < tls->left ? length : tls->left, MSG_DONTWAIT);
     if (got > 0) {
         tls->left -= (size_t)got;
@@ -432,8 +459,7 @@ static short shake(struct dm_tls *tls)
     struct dm_tls_facts facts;
 
     ERR_clear_error();
-    tls->blocked = 0;
-    tls->left = TURN_BYTES;
+    begin_turn(tls);
     if (SSL_do_handshake(tls->ssl) == 1)
         return 0;
     if (is_only_blocked(tls, ERR_peek_error()))
@@ -609,7 +635,6 @@ static bool write_all(struct dm_tls *tls, const char *bytes, size_t length, size
     size_t more;
     char unused;
 
-    tls->left = TURN_BYTES;
     while (*ret_sent < length) {
         if (!SSL_write_ex(tls->ssl, bytes + *ret_sent, length - *ret_sent, &more)) {
             if (tls->is_over)
@@ -633,7 +658,7 @@ ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
     if (!dm_tls_has_stack())
         return 0;
     others = dm_tls_errors_take();
-    tls->blocked = 0;
+    begin_turn(tls);
     is_stuck = !write_all(tls, bytes, length, &sent);
     error = dm_tls_errors_put_back(others);
     tls->reads_first = is_stuck && is_waiting(tls, error) && tls->blocked == POLLIN;
@@ -667,8 +692,7 @@ ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
     if (!dm_tls_has_stack())
         return 0;
     others = dm_tls_errors_take();
-    tls->blocked = 0;
-    tls->left = TURN_BYTES;
+    begin_turn(tls);
     do {
         is_stuck = !SSL_read_ex(tls->ssl, room + got, length - got, &more);
         got += is_stuck ? 0 : more;
@@ -693,6 +717,11 @@ const char *dm_tls_reason(const struct dm_tls *tls)
 bool dm_tls_holds(const struct dm_tls *tls)
 {
     return tls->holds;
+}
+
+bool dm_tls_is_cut(const struct dm_tls *tls)
+{
+    return tls->is_cut;
 }
 
 /* A send that waits for the server's bytes must not poll for room, which is there: the poll would spin. */

@@ -60,6 +60,9 @@ const char *dm_tls_reason(const struct dm_tls *tls);
 /* Bytes have been read from the socket and not been received: no thread may sleep until the socket is readable. */
 bool dm_tls_holds(const struct dm_tls *tls);
 
+/* The last turn has ended by its bound, and the socket may have more. */
+bool dm_tls_is_cut(const struct dm_tls *tls);
+
 /* The events to poll the socket for; has_more: the caller has bytes to send. */
 short dm_tls_events(const struct dm_tls *tls, bool has_more);
 

@@ -12,6 +12,7 @@ const struct dm_tls_calls dm_tls_calls = {
     .has_stack = dm_tls_has_stack,
     .reason = dm_tls_reason,
     .holds = dm_tls_holds,
+    .is_cut = dm_tls_is_cut,
     .events = dm_tls_events,
     .fork_prepare = dm_tls_fork_prepare,
     .fork_parent = dm_tls_fork_parent,

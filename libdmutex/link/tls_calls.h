@@ -22,6 +22,7 @@ struct dm_tls_calls {
     bool (*has_stack)(void);
     const char *(*reason)(const struct dm_tls *);
     bool (*holds)(const struct dm_tls *);
+    bool (*is_cut)(const struct dm_tls *);
     short (*events)(const struct dm_tls *, bool);
     void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
 };

@@ -174,6 +174,7 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     if (!is_posted && !is_ended)
         dm_poll(pollers, 2, most);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    dm_mutex_pause();
     dm_mutex_lock(&link->lock);
     link->leader = NULL;
     if (pollers[1].revents)

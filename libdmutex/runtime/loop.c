@@ -60,6 +60,7 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 
     dm_mutex_unlock(&gate);
     dm_poll(watch->polled, (unsigned)watch->count, timeout_ms < 0 ? DM_NEVER : timeout_ms * DM_NS_PER_MS);
+    dm_mutex_pause();
     dm_mutex_lock(&gate);
     if (watch->count && watch->polled[0].revents)
         dm_bell_answer(&loop->bell);
