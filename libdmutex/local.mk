@@ -43,6 +43,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/error.c \
     libdmutex/base/error.def \
     libdmutex/base/error.h \
+    libdmutex/base/file.c \
+    libdmutex/base/file.h \
     libdmutex/base/ident.c \
     libdmutex/base/fileid.h \
     libdmutex/base/ident.h \
@@ -175,6 +177,8 @@ libdmutex_libopenssl_la_SOURCES = \
     libdmutex/link/tls_calls.c \
     libdmutex/link/tls_errors.c \
     libdmutex/link/tls_errors.h \
+    libdmutex/link/tls_files.c \
+    libdmutex/link/tls_files.h \
     libdmutex/link/tls_words.c \
     libdmutex/link/tls_words.h
 
@@ -183,6 +187,7 @@ libdmutex_libdmutex_tls_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_tls_la_LIBADD = libdmutex/libopenssl.la
 libdmutex_libdmutex_tls_la_SOURCES = \
     libdmutex/base/clock.c \
+    libdmutex/base/file.c \
     libdmutex/base/poll.c \
     libdmutex/link/tls_module.c
 libdmutex_libdmutex_tls_la_LDFLAGS = \

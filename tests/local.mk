@@ -47,6 +47,7 @@ unit_link_tests = \
     tests/unit/test_retry
 unit_redis_tests = \
     tests/unit/test_council \
+    tests/unit/test_file \
     tests/unit/test_fleet \
     tests/unit/test_greeting \
     tests/unit/test_keys \

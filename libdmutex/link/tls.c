@@ -13,7 +13,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <semaphore.h>
@@ -21,13 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/poll.h"
 #include "base/rank.h"
 #include "base/thread.h"
 #include "link/tls_errors.h"
+#include "link/tls_files.h"
 #include "link/tls_words.h"
 
 /*
@@ -253,78 +252,6 @@ static bool make_shared(void)
 
 /* ---- certificates ------------------------------------------------------------------------ */
 
-/* The reason of the last failure of OpenSSL, or of errno if OpenSSL has none. */
-static bool complain_of_file(const char *option, const char *path, char *ret_reason)
-{
-    unsigned long error = ERR_peek_last_error();
-    const char *text = ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
-
-    snprintf(ret_reason, DM_REASON_ROOM, "%s \"%.120s\" cannot be used: %s", option, path,
-             text ? text : strerror(errno));
-    return false;
-}
-
-/* The files are read for each connection, so that a new certificate needs no restart. */
-static bool load_trust(SSL_CTX *context, const struct dm_tls_options *options, char *ret_reason)
-{
-    struct stat status;
-    bool is_folder;
-
-    if (!options->is_verified || (!options->cacert && SSL_CTX_set_default_verify_paths(context)))
-        return true;
-    if (!options->cacert) {
-        snprintf(ret_reason, DM_REASON_ROOM, "the certificates that this system trusts cannot be read: add cacert");
-        return false;
-    }
-    is_folder = stat(options->cacert, &status) == 0 && S_ISDIR(status.st_mode);
-    return (is_folder ? SSL_CTX_load_verify_dir(context, options->cacert)
-                      : SSL_CTX_load_verify_file(context, options->cacert)) ||
-           complain_of_file("cacert", options->cacert, ret_reason);
-}
-
-/* In the place of OpenSSL's own, which would ask at the terminal. */
-static int refuse_passphrase(char *room, int size, int is_writing, void *user)
-{
-    (void)room;
-    (void)size;
-    (void)is_writing;
-    (void)user;
-    return -1;
-}
-
-/* "e": the descriptor of a key does not outlive an exec() of another thread. */
-static EVP_PKEY *read_key(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    BIO *bio = file ? BIO_new_fp(file, BIO_CLOSE) : NULL;
-    EVP_PKEY *key = NULL;
-
-    if (bio)
-        key = PEM_read_bio_PrivateKey_ex(bio, NULL, refuse_passphrase, NULL, shared.context, NULL);
-    else if (file)
-        fclose(file);
-    BIO_free(bio);
-    return key;
-}
-
-/* OpenSSL compares the key with the certificate. */
-static bool load_identity(SSL_CTX *context, const struct dm_tls_options *options, char *ret_reason)
-{
-    const char *path = options->key ? options->key : options->cert;
-    EVP_PKEY *key;
-    bool is_taken;
-
-    if (!options->cert)
-        return true;
-    if (!SSL_CTX_use_certificate_chain_file(context, options->cert))
-        return complain_of_file("cert", options->cert, ret_reason);
-    errno = 0;
-    key = read_key(path);
-    is_taken = key && SSL_CTX_use_PrivateKey(context, key);
-    EVP_PKEY_free(key);
-    return is_taken || complain_of_file("key", path, ret_reason);
-}
-
 /* Called when the server asks for a certificate of this client. */
 static int note_request(SSL *ssl, void *user)
 {
@@ -367,7 +294,7 @@ static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int 
 /* ---- the handshake ----------------------------------------------------------------------- */
 
 /* A renegotiation could change the server within a connection.  Each reply has its end, so an end is no cut. */
-static SSL_CTX *make_context(struct dm_tls *tls, char *ret_reason)
+static SSL_CTX *make_context(struct dm_tls *tls, const struct dm_tls_files *files, char *ret_reason)
 {
     const struct dm_tls_options *options = tls->options;
     SSL_CTX *context = SSL_CTX_new_ex(shared.context, NULL, TLS_client_method());
@@ -380,13 +307,13 @@ static SSL_CTX *make_context(struct dm_tls *tls, char *ret_reason)
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_default_passwd_cb(context, refuse_passphrase);
+    SSL_CTX_set_default_passwd_cb(context, dm_tls_refuse_passphrase);
     SSL_CTX_set_cert_cb(context, note_request, tls);
     __atomic_store_n(&usual_check, SSL_CTX_get_security_callback(context), __ATOMIC_RELAXED);
     SSL_CTX_set_security_callback(context, check_strength);
     SSL_CTX_set_verify(context, options->is_verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
                        options->is_verified ? check_certificate : NULL);
-    if (load_trust(context, options, ret_reason) && load_identity(context, options, ret_reason))
+    if (dm_tls_files_load(files, shared.context, context, ret_reason))
         return context;
     SSL_CTX_free(context);
     return NULL;
@@ -399,20 +326,31 @@ static bool is_ip(const char *name)
     return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
-/* An IP address is not sent to the server, by the rules of TLS. */
-static bool set_name(SSL *ssl, const char *name)
+/*
+ * An IP address is not sent to the server, by the rules of TLS.  OpenSSL takes a name that begins with a dot for all
+ * names below.
+ */
+static bool set_name(SSL *ssl, const char *name, char *ret_reason)
 {
+    snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up for this name, or without memory");
     if (!name)
         return true;
+    if (name[0] == '.') {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "%.80s begins with a dot, and no certificate is for such a name: give the server's whole name as host "
+                 "or as servername",
+                 name);
+        return false;
+    }
     if (is_ip(name))
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return SSL_set1_host(ssl, name) && SSL_set_tlsext_host_name(ssl, name);
 }
 
-static bool begin(struct dm_tls *tls, char *ret_reason)
+static bool begin(struct dm_tls *tls, const struct dm_tls_files *files, char *ret_reason)
 {
-    SSL_CTX *context = make_context(tls, ret_reason);
+    SSL_CTX *context = make_context(tls, files, ret_reason);
     BIO *bio;
 
     if (!context)
@@ -420,9 +358,8 @@ static bool begin(struct dm_tls *tls, char *ret_reason)
     tls->ssl = SSL_new(context);
     SSL_CTX_free(context); /* the connection keeps it */
     bio = tls->ssl ? BIO_new_ex(shared.context, shared.socket) : NULL;
-    if (!bio || !SSL_set_app_data(tls->ssl, tls) || !set_name(tls->ssl, tls->options->name)) {
+    if (!bio || !SSL_set_app_data(tls->ssl, tls) || !set_name(tls->ssl, tls->options->name, ret_reason)) {
         BIO_free(bio);
-        snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up for this name, or without memory");
         return false;
     }
     BIO_set_data(bio, tls);
@@ -525,13 +462,13 @@ static bool begin_opening(void)
     return is_made;
 }
 
-static bool open_inside(struct dm_tls *tls, int64_t deadline_ns, char *ret_reason)
+static bool open_inside(struct dm_tls *tls, const struct dm_tls_files *files, int64_t deadline_ns, char *ret_reason)
 {
     if (!begin_opening()) {
         snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
         return false;
     }
-    if (!begin(tls, ret_reason))
+    if (!begin(tls, files, ret_reason))
         return false;
     if (!shake_hands(tls, deadline_ns)) {
         snprintf(ret_reason, DM_REASON_ROOM, "%s", tls->reason);
@@ -559,6 +496,12 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
                            char ret_reason[DM_REASON_ROOM])
 {
     struct dm_tls *tls = calloc(1, sizeof *tls);
+    struct dm_tls_files files = {
+        .is_verified = options->is_verified,
+        .cacert.path = options->cacert,
+        .cert.path = options->cert,
+        .key.path = options->cert ? options->key : NULL,
+    };
     bool is_open;
 
     if (!tls) {
@@ -568,8 +511,13 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
     tls->fd = fd;
     tls->options = options;
     snprintf(tls->cert, sizeof tls->cert, "%s", options->cert ? options->cert : "");
+    if (!dm_tls_files_read(&files, ret_reason)) {
+        dm_tls_files_free(&files);
+        free(tls);
+        return NULL;
+    }
     enter();
-    is_open = open_inside(tls, deadline_ns, ret_reason);
+    is_open = open_inside(tls, &files, deadline_ns, ret_reason);
     if (!is_open) {
         dm_tls_free(tls);
         tls = NULL;
@@ -578,6 +526,7 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
     OPENSSL_thread_stop(); /* here, because OpenSSL would take a lock at the end of the thread, outside */
     end_opening(is_open);
     leave();
+    dm_tls_files_free(&files);
     return tls;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The module's end of the wall.  tls.c calls some functions of base/ whose data are the library's: here each of these
- * is a call of the library.  base/clock.c and base/poll.c have no data, and the module has its own copy of both.
+ * is a call of the library.  base/clock.c, base/file.c and base/poll.c have no data, and the module has copies of its
+ * own.
  */
 #include "base/thread.h"
 #include "link/tls_calls.h"

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 #define LINE_ROOM 512 /* bytes of a line, with line end and NUL */
 
@@ -37,16 +40,19 @@ static bool read_line(FILE *file, char line[LINE_ROOM])
 }
 
 /*
- * "e": the descriptor does not outlive an exec() of another thread. The copy on the stack is wiped, read or not, and
- * there is no other copy: the stream has no buffer.
+ * A FIFO would wait for its writer, in the middle of a call.  The copy on the stack is wiped, read or not, and there is
+ * no other copy: the stream has no buffer.
  */
 char *dm_login_read_line(const char *path, char ret_reason[DM_REASON_ROOM])
 {
     char line[LINE_ROOM], *text = NULL;
-    FILE *file = fopen(path, "re");
+    int fd = dm_file_open(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 
     if (!file) {
-        snprintf(ret_reason, DM_REASON_ROOM, "%s", strerror(errno));
+        snprintf(ret_reason, DM_REASON_ROOM, "%s", dm_file_reason(errno));
+        if (fd >= 0)
+            close(fd);
         return NULL;
     }
     setvbuf(file, NULL, _IONBF, 0);

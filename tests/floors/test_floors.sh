@@ -85,9 +85,9 @@ complain_about 'included ~ /hiredis/ && floor != height["link"] && floor != heig
         complain("is hiredis, which is used in link/ and redis/ only") }'
 result "hiredis is included in link/ and redis/ only"
 
-complain_about 'included ~ /^openssl\// && file !~ /^link\/tls(_errors|_words)?\.c$/ {
-        complain("is OpenSSL, which is used in tls.c, tls_errors.c and tls_words.c only") }'
-result "OpenSSL is included in three files of link/ only"
+complain_about 'included ~ /^openssl\// && file !~ /^link\/tls(_errors|_files|_words)?\.c$/ {
+        complain("is OpenSSL, which is used in tls.c, tls_errors.c, tls_files.c and tls_words.c only") }'
+result "OpenSSL is included in four files of link/ only"
 
 complain_about 'floor == height["link"] && target && target != floor && target != height["base"] {
         complain("is of the locks, which link/ does not know") }'
@@ -96,7 +96,7 @@ result "link/ includes base/ and itself only"
 # A file of link/ includes only files that stand before it in the list of link.h.
 complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.[ch]$/, "", path); return path }
     BEGIN {
-        parts = split("command tls_errors tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look greeter prepare session session_close session_greet session_open link turns", list, " ")
+        parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look greeter prepare session session_close session_greet session_open link turns", list, " ")
         for (i = 1; i <= parts; i++)
             place[list[i]] = i
     }
@@ -110,7 +110,7 @@ result "the files of link/ include in one direction"
     cd "$srcdir/libdmutex/link" || exit
     awk 'function part_of(path) { sub(/\.c$/, "", path); return path }
         BEGIN {
-            parts = split("command tls_errors tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look prepare session_close session_greet session_open session link turns", list, " ")
+            parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look prepare session_close session_greet session_open session link turns", list, " ")
             for (i = 1; i <= parts; i++)
                 place[list[i]] = i
         }

@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../lib/testlib.h"
@@ -277,6 +278,43 @@ static void test_the_sentence_names_cert_when_the_server_wants_one(void **state)
     tls_server_end(tls);
 }
 
+/* A FIFO has no certificates: nothing waits for its writer, and neither does fork(). */
+static void test_the_sentence_names_the_file_when_it_is_a_fifo(void **state)
+{
+    static const char sentence[] = "/fifo\" cannot be used: it is not a regular file";
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    char path[64], options[400];
+    struct actor *a;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/fifo", tls_folder);
+    assert_return_code(mkfifo(path, 0600), errno);
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "fifo")), sentence);
+    snprintf(options, sizeof options, "%s%s", trusting(), file_option("cert", "fifo"));
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), sentence);
+    snprintf(options, sizeof options, "%s%s%s", trusting(), file_option("cert", "client.crt"),
+             file_option("key", "fifo"));
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), sentence);
+    a = actor_start_at(url_of(tls, "rediss://127.0.0.1", options));
+    actor_do(a, "0", "start timedlock tls/fifo 300");
+    actor_do(a, "here", "in-child say here");
+    actor_do(a, "ETIMEDOUT", "join");
+    actor_end(a);
+    tls_server_end(tls);
+}
+
+/* OpenSSL takes a name that begins with a dot for all names below, in any certificate. */
+static void test_a_name_is_refused_when_it_begins_with_a_dot(void **state)
+{
+    struct tls_server *tls = tls_server_start("named", "no", NULL);
+    char options[200];
+
+    (void)state;
+    snprintf(options, sizeof options, "%s&servername=.test.example", trusting());
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), ".test.example begins with a dot");
+    tls_server_end(tls);
+}
+
 /* The same by TLS 1.2, where the handshake itself fails. */
 static void test_the_sentence_names_cert_when_tls_is_1_2(void **state)
 {
@@ -460,6 +498,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
         cmocka_unit_test(test_the_sentence_names_cert_when_the_server_wants_one),
         cmocka_unit_test(test_the_sentence_names_cert_when_tls_is_1_2),
+        cmocka_unit_test(test_the_sentence_names_the_file_when_it_is_a_fifo),
+        cmocka_unit_test(test_a_name_is_refused_when_it_begins_with_a_dot),
         cmocka_unit_test(test_tls_1_1_is_refused_with_its_remedy),
         cmocka_unit_test(test_the_sentence_says_so_when_the_server_has_no_tls),
         cmocka_unit_test(test_the_sentence_says_so_when_a_silent_server_has_no_tls),

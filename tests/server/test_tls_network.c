@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../lib/testlib.h"
@@ -353,6 +354,23 @@ static void test_the_old_login_is_used_when_the_file_is_gone(void **state)
     assert_true(side_try(the_server->side, "CONFIG SET requirepass %s", ""));
 }
 
+/* A FIFO is no password file: no call, and no fork(), waits for its writer. */
+static void test_the_login_is_refused_when_its_file_is_a_fifo(void **state)
+{
+    char path[64], url[400];
+    struct actor *a;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/password-fifo", tls_folder);
+    assert_return_code(mkfifo(path, 0600), errno);
+    snprintf(url, sizeof url, "%s&password_file=%s", the_server->url, path);
+    a = actor_start_at(url);
+    actor_do(a, "ENOLCK", "trylock tls/fifo");
+    actor_assert_words(a, "password-fifo\": it is not a regular file");
+    actor_do(a, "here", "in-child say here");
+    actor_end(a);
+}
+
 #define NETWORK_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
 
 int main(int argc, char **argv)
@@ -368,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_nothing_leaks_when_the_connection_is_opened_again_and_again),
         NETWORK_TEST(test_the_new_login_is_used_when_the_files_change),
         cmocka_unit_test(test_the_old_login_is_used_when_the_file_is_gone),
+        cmocka_unit_test(test_the_login_is_refused_when_its_file_is_a_fifo),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files that the user names: read without waiting for whoever is at the other end, since there must be none. */
+#ifndef DM_BASE_FILE_H
+#define DM_BASE_FILE_H
+
+#include <stddef.h>
+
+/*
+ * Opens a regular file for reading.  Refuses a FIFO, a socket, a device or a folder, whose open() or read() could wait
+ * for ever, and a call or a fork() for it.  The descriptor does not outlive an exec() of another thread.  -1 with
+ * errno, which is EINVAL for a file that is not regular.
+ */
+int dm_file_open(const char *path);
+
+/* A sentence about the errno value of a function here. */
+const char *dm_file_reason(int error);
+
+/*
+ * All bytes of a regular file, with a NUL behind them, to be freed; NULL with errno: EFBIG if the file is longer than
+ * `most`.
+ */
+char *dm_file_read(const char *path, size_t most, size_t *ret_length);
+
+#endif
