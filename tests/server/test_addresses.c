@@ -204,6 +204,23 @@ static void test_the_last_good_address_is_tried_first_when_the_connection_breaks
     actor_end(a);
 }
 
+/* The kernel connects in place of a frozen server.  When that has not answered in time, the next address is tried. */
+static void test_a_lock_is_had_when_the_first_address_does_not_speak(void **state)
+{
+    int frozen = listen_at(2, 5);
+    struct actor *a;
+
+    (void)state;
+    say("127.0.0.2 127.0.0.1");
+    a = actor_start_at(url);
+    actor_do(a, "0", "lock names/x");
+    assert_true(side_int(server->side, "CLIENT KILL TYPE normal") > 0);
+    actor_do(a, "0", "renew names/x"); /* the frozen one is not first any more */
+    actor_do(a, "0", "unlock names/x");
+    actor_end(a);
+    close(frozen);
+}
+
 /* ---- name servers ------------------------------------------------------------------------ */
 
 static void assert_hold_survives(const char *words)
@@ -297,6 +314,7 @@ int main(int argc, char **argv)
                                         end_test),
         cmocka_unit_test_setup_teardown(test_the_last_good_address_is_tried_first_when_the_connection_breaks,
                                         begin_test, end_test),
+        cmocka_unit_test_setup_teardown(test_a_lock_is_had_when_the_first_address_does_not_speak, begin_test, end_test),
         cmocka_unit_test_setup_teardown(test_a_hold_is_kept_when_the_name_server_is_away, begin_test, end_test),
         cmocka_unit_test_setup_teardown(test_a_hold_is_kept_when_the_name_server_does_not_answer, begin_test, end_test),
         cmocka_unit_test_setup_teardown(test_a_lock_fails_when_the_name_is_gone, begin_test, end_test),
