@@ -49,3 +49,23 @@ int it_does;]])],
     AC_SUBST([PIE_CFLAGS])
     AC_SUBST([PIE_LDFLAGS])
 ])
+
+dnl DM_STATIC_HIREDIS: in HIREDIS_LIBS the archive takes the place of the shared library.  A program may have another
+dnl hiredis, vendored or newer, and the loader would give us that one's functions; those of an archive are hidden in our
+dnl library.  The archive must be position-independent.
+AC_DEFUN([DM_STATIC_HIREDIS], [
+    AS_CASE([$with_hiredis], [static|shared], [], [AC_MSG_ERROR([--with-hiredis is static or shared])])
+    AS_IF([test "$with_hiredis" = static], [
+        AC_MSG_CHECKING([for libhiredis.a])
+        dm_archive=$(AS_ECHO(["$HIREDIS_LIBS"]) | sed 's/-lhiredis/-l:libhiredis.a/')
+        dm_saved_CFLAGS=$CFLAGS dm_saved_LIBS=$LIBS
+        CFLAGS="$CFLAGS $HIREDIS_CFLAGS -fPIC -shared -Wl,-z,text" LIBS="$dm_archive $LIBS"
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <hiredis.h>]], [[freeReplyObject(redisReaderCreate());]])],
+            [HIREDIS_LIBS=$dm_archive], [dm_archive=])
+        CFLAGS=$dm_saved_CFLAGS LIBS=$dm_saved_LIBS
+        AC_MSG_RESULT([${dm_archive:-not found}])
+        AS_IF([test -z "$dm_archive"], [AC_MSG_ERROR([there is no position-independent libhiredis.a for the copy of
+    hiredis inside libdmutex: build one from the source of hiredis, by its own make; or give --with-hiredis=shared, and
+    programs that bring another hiredis may crash])])
+    ])
+])

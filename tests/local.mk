@@ -133,6 +133,7 @@ server_tests = \
     tests/server/test_mixed_holds \
     tests/server/test_network \
     tests/server/test_orphans \
+    tests/server/test_outsiders \
     tests/server/test_quorum \
     tests/server/test_quorum_losses \
     tests/server/test_quorum_member \
@@ -192,6 +193,7 @@ tls_tests += \
     tests/server/test_sentinel_tls \
     tests/server/test_talkers \
     tests/server/test_tls \
+    tests/server/test_tls_module \
     tests/server/test_tls_network
 tls_inner_tests += tests/server/test_tls_stream
 endif
@@ -243,6 +245,19 @@ stop_wraps = \
     -Wl,--wrap=dm_release_await_pending \
     -Wl,--wrap=dm_self_sleep \
     -Wl,--wrap=dm_visit_begin
+# programs that export functions of our dependencies: of hiredis; one that our module calls, and one that libssl calls
+outsiders = tests/server/outsider tests/server/outsider_hiredis tests/server/outsider_module tests/server/outsider_libssl
+$(outsiders): private LDADD = libdmutex/libdmutex.la
+tests_server_outsider_SOURCES = tests/server/outsider.c
+tests_server_outsider_hiredis_CPPFLAGS = $(AM_CPPFLAGS) -DEXPORTS_HIREDIS
+tests_server_outsider_hiredis_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
+tests_server_outsider_hiredis_SOURCES = tests/server/outsider.c
+tests_server_outsider_module_CPPFLAGS = $(AM_CPPFLAGS) -DEXPORTED=SSL_CTX_new_ex
+tests_server_outsider_module_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
+tests_server_outsider_module_SOURCES = tests/server/outsider.c
+tests_server_outsider_libssl_CPPFLAGS = $(AM_CPPFLAGS) -DEXPORTED=EVP_CIPHER_CTX_new
+tests_server_outsider_libssl_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
+tests_server_outsider_libssl_SOURCES = tests/server/outsider.c
 # a program that loads the library itself
 tests_server_loads_late_LDADD = -ldl
 tests_server_test_kept_ends_SOURCES = tests/server/test_kept_ends.c libdmutex/runtime/lifetime.c
@@ -956,7 +971,7 @@ program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
 second_runs = $(libc_tests) $(linger_tests)
-check_PROGRAMS += tests/preload/locker tests/server/loads_late
+check_PROGRAMS += tests/preload/locker tests/server/loads_late $(outsiders)
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
@@ -1048,7 +1063,7 @@ check-tsan: tsan/Makefile
 asserted_tests = $(unit_tests) $(sim_tests) $(server_tests)
 check-asserted: asserted/Makefile
 	$(MAKE) -C asserted check TESTS='$(asserted_tests)' \
-	    check_PROGRAMS='$(asserted_tests) tests/conformance/test_stacks tests/server/loads_late'
+	    check_PROGRAMS='$(asserted_tests) tests/conformance/test_stacks tests/server/loads_late $(outsiders)'
 asserted/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-assertions

@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config.h"
+
 const char *const fail_names[FAIL_KINDS] = { "memory", "network", "interrupt", "short", "start", "file", "openssl" };
 
 /* The calls that can fail, with the errno value of each failure. */
@@ -87,7 +89,7 @@ static const struct way {
 /* ---- which calls count ------------------------------------------------------------------- */
 
 /* Where the code of each library is. */
-enum { DMUTEX, HIREDIS, OPENSSL_SSL, OPENSSL_CRYPTO, LIBRARIES };
+enum { DMUTEX, TLS, OPENSSL_SSL, OPENSSL_CRYPTO, LIBRARIES };
 static struct {
     uintptr_t from, to;
 } libraries[LIBRARIES];
@@ -101,7 +103,7 @@ static struct {
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *user)
 {
-    static const char *const names[LIBRARIES] = { "/libdmutex.so", "/libhiredis.so", "/libssl.so", "/libcrypto.so" };
+    static const char *const names[LIBRARIES] = { "/libdmutex.so", "/libdmutex-tls.so", "/libssl.so", "/libcrypto.so" };
 
     (void)size;
     (void)user;
@@ -121,8 +123,8 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *user)
 void fail_begin(void)
 {
     dl_iterate_phdr(note_library, NULL);
-    if (!libraries[DMUTEX].from || !libraries[HIREDIS].from) {
-        fprintf(stderr, "libdmutex or hiredis is not a shared library here\n");
+    if (!libraries[DMUTEX].from || (DM_HAVE_TLS && !libraries[TLS].from)) {
+        fprintf(stderr, "libdmutex is not a shared library here, or its module is not loaded\n");
         exit(2);
     }
 }
@@ -150,7 +152,7 @@ static bool is_counted(const void *caller)
 {
     if (armed.kind == FAIL_OPENSSL)
         return is_from(caller, OPENSSL_SSL) || is_from(caller, OPENSSL_CRYPTO);
-    return is_from(caller, DMUTEX) || is_from(caller, HIREDIS);
+    return is_from(caller, DMUTEX) || is_from(caller, TLS);
 }
 
 /* Counts a call; true if the call must fail. */

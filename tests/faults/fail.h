@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Makes one call of the library fail: the n-th of a kind, after fail_arm(). The test program defines libc's functions
- * once more (fail.c), in front of libc. Calls from libdmutex or hiredis are counted, or those from OpenSSL; calls from
- * the test, GLib and libc are not, because GLib ends a program that is out of memory, and libdmutex promises nothing
- * there (doc/design/faults.md).
+ * once more (fail.c), in front of libc. Calls from libdmutex, with the hiredis inside, and from its module for TLS are
+ * counted, or those from OpenSSL; calls from the test, GLib and libc are not, because GLib ends a program that is out
+ * of memory, and libdmutex promises nothing there (doc/design/faults.md).
  */
 #ifndef TEST_FAIL_H
 #define TEST_FAIL_H

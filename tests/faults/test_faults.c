@@ -8,6 +8,7 @@
  *
  *     DM_FAIL=network:17 tests/faults/test_faults handoff     one run, by hand
  */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -257,12 +258,24 @@ static int run_all(void)
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
 
+/* The library would load its module within a path, later than calls are assigned to libraries. */
+static void load_module(void)
+{
+    char path[4096];
+
+    if (!DM_HAVE_TLS)
+        return;
+    test_build_path(path, sizeof path, "libdmutex/.libs/libdmutex/libdmutex-tls.so");
+    dlopen(path, RTLD_NOW);
+}
+
 int main(int argc, char **argv)
 {
     const char *order = getenv("DM_FAIL");
     int result;
 
     test_begin(argc, argv);
+    load_module();
     fail_begin();
     outcomes = mmap(NULL, (AT_ONCE + 1) * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!order || argc < 2)

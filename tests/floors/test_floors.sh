@@ -226,6 +226,12 @@ $NM -D --defined-only libdmutex/.libs/libdmutex.so |
 } >"$scratch/complaints"
 result "the library exports what the public headers declare"
 
+# Of another version in the process, the loader would give us the functions.
+$NM -D --undefined-only libdmutex/.libs/libdmutex.so |
+    awk '{ sub(/@.*/, "", $NF); print $NF }' | grep -E '^(redis|freeReply|sds|hi_|SSL_|X509_|EVP_|BIO_|ERR_)' |
+    sed 's/$/ is taken from whatever library has it/' >"$scratch/complaints"
+result "the library takes nothing of hiredis or OpenSSL from the process"
+
 echo '#include <dmutex/version.h>
 DMUTEX_VERSION_STRING DMUTEX_VERSION_MAJOR.DMUTEX_VERSION_MINOR.DMUTEX_VERSION_MICRO' |
     $CC -E -P -x c -I"$srcdir/include" - | tail -n 1 | tr -d ' ' >"$scratch/version"

@@ -27,6 +27,36 @@ static const char *dead_url(void)
     return url;
 }
 
+/*
+ * A server of Redis has a hiredis of its own inside, and exports its functions.  A library locks there, because servers
+ * have no mutex whose name is the same in all versions, and ends the server.
+ */
+static void test_run_works_when_a_server_has_another_hiredis_inside(void **state)
+{
+    char library[4096];
+
+    (void)state;
+    test_build_path(library, sizeof library, "libdmutex/.libs");
+    write_file("lock.c", 0644,
+               "#include <pthread.h>\n#include <signal.h>\n#include <unistd.h>\n"
+               "pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;\n"
+               "static void *visit(void *unused) {\n"
+               "    while (access(\"other\", F_OK) != 0) usleep(1000);\n"
+               "    pthread_mutex_lock(&guard);\n"
+               "    pthread_mutex_unlock(&guard);\n"
+               "    kill(getpid(), SIGTERM);\n"
+               "    return unused;\n"
+               "}\n"
+               "__attribute__((constructor)) static void begin(void)\n"
+               "{ pthread_t thread; pthread_create(&thread, NULL, visit, NULL); }\n");
+    compile("lock.c", "lock.so", "-shared -fPIC");
+    command_run("cd %s && echo 'port 0\nunixsocket other\nsave \"\"' >other.conf && "
+                "LD_LIBRARY_PATH=%s LD_PRELOAD=./lock.so exec %s -e 'sym:lock.so:guard => run/other' -- %s other.conf",
+                folder, library, dmutex_run, getenv("DMUTEX_TEST_SERVER"));
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+}
+
 /* ---- options ----------------------------------------------------------------------------- */
 
 static void test_run_tells_about_itself_when_asked(void **state)
@@ -446,6 +476,7 @@ static void test_run_keeps_a_lease_when_the_rule_has_a_linger_time(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_works_when_a_server_has_another_hiredis_inside),
         cmocka_unit_test(test_run_tells_about_itself_when_asked),
         cmocka_unit_test(test_run_refuses_when_the_usage_is_wrong),
         cmocka_unit_test(test_run_leaves_arguments_alone_when_they_look_like_options),

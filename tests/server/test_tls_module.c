@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The module that the library loads for the first connection by TLS: missing, of another version, or bound wrongly. */
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/folder.h"
+#include "../lib/testlib.h"
+#include "../lib/tls.h"
+
+static struct tls_server *tls;
+
+/* A folder with a library, without its module. */
+static int begin_group(void **state)
+{
+    char library[4096];
+
+    test_group_setup(state);
+    tls_begin();
+    tls = tls_server_start("server", "no", NULL);
+    keeper_make_folder(folder, sizeof folder);
+    test_build_path(library, sizeof library, "libdmutex/.libs/libdmutex.so.0");
+    command_run("cp %s %s && mkdir %s/libdmutex", library, folder, folder);
+    assert_status(0);
+    return 0;
+}
+
+static int end_group(void **state)
+{
+    tls_server_end(tls);
+    tls_end();
+    folder_teardown(state);
+    return test_group_teardown(state);
+}
+
+/* Runs an outsider with the library of the build tree, or of the folder. */
+static void run(const char *name, const char *library_path, const char *more)
+{
+    char program[4096];
+
+    test_build_path(program, sizeof program, name);
+    command_run("LD_LIBRARY_PATH=%s exec %s '%s&command_timeout=2000' module/lock %s", library_path, program, tls->url,
+                more);
+    assert_status(0);
+}
+
+/* A module in the folder that has the version, and perhaps more. */
+static void make_module(const char *version, const char *more)
+{
+    command_run("echo '#include <unistd.h>\n"
+                "static const struct { const char *version; } calls = { \"%s\" };\n"
+                "const void *dm_tls_module_begin(const void *host) { (void)host; return &calls; }\n"
+                "%s' | %s -shared -fPIC -x c - -o %s/libdmutex/libdmutex-tls.so",
+                version, more, test_compiler(), folder);
+    assert_status(0);
+}
+
+static void test_openssl_is_loaded_when_a_program_uses_tls(void **state)
+{
+    (void)state;
+    run("tests/server/outsider", "", "");
+    assert_output("0  libssl\n");
+}
+
+/* OpenSSL would be half the program's: a call of ours, or one of libssl's own. */
+static void test_tls_is_refused_when_the_program_exports_a_function_of_openssl(void **state)
+{
+    (void)state;
+    run("tests/server/outsider_module", "", "");
+    assert_output("TLS cannot be used: SSL_CTX_new_ex is to be OpenSSL's, and ");
+    assert_output("/outsider_module has a function of that name, too");
+    assert_string_equal(ran.errors, "");
+    run("tests/server/outsider_libssl", "", "");
+    assert_output("TLS cannot be used: EVP_CIPHER_CTX_new is to be OpenSSL's, and ");
+    assert_string_equal(ran.errors, "");
+}
+
+static void test_tls_is_refused_when_the_module_is_missing(void **state)
+{
+    (void)state;
+    run("tests/server/outsider", folder, "");
+    assert_output("TLS cannot be loaded, install what is missing: ");
+    assert_output("/libdmutex/libdmutex-tls.so: cannot open shared object file");
+}
+
+/* After an update on the disk, in a process that still has the old library. */
+static void test_tls_is_refused_when_the_module_is_of_another_version(void **state)
+{
+    (void)state;
+    make_module("99.9", "");
+    run("tests/server/outsider", folder, "");
+    assert_output("/libdmutex/libdmutex-tls.so is of version 99.9, and this program runs with libdmutex ");
+}
+
+/* The fork that waits for the load, which waits for what happens behind the fork. */
+static void test_fork_comes_back_when_the_module_is_being_loaded(void **state)
+{
+    char code[512], files[128];
+
+    (void)state;
+    snprintf(code, sizeof code,
+             "__attribute__((constructor)) static void load(void)\n"
+             "{ if (symlink(\"x\", \"%s/begun\") == 0) while (access(\"%s/go\", F_OK) != 0) usleep(1000); }",
+             folder, folder);
+    make_module("99.9", code);
+    command_run("touch %s/x", folder);
+    snprintf(files, sizeof files, "%s/begun %s/go", folder, folder);
+    run("tests/server/outsider", folder, files);
+    assert_int_equal(access(in_folder("go"), F_OK), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_openssl_is_loaded_when_a_program_uses_tls),
+        cmocka_unit_test(test_tls_is_refused_when_the_program_exports_a_function_of_openssl),
+        cmocka_unit_test(test_tls_is_refused_when_the_module_is_missing),
+        cmocka_unit_test(test_tls_is_refused_when_the_module_is_of_another_version),
+        cmocka_unit_test(test_fork_comes_back_when_the_module_is_being_loaded),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, begin_group, end_group);
+}
