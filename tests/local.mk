@@ -1044,6 +1044,8 @@ check-programs: all
 DEBIAN_TIMEOUT = 300
 print-debian-results:
 	@echo $(debian_tests:.sh=.trs)
+print-hiredis-results:
+	@echo $(addprefix newest/,$(hiredis_tests:=.trs))
 
 check-valgrind:
 	@test -n '$(VALGRIND)' || { echo 'valgrind was not found by configure'; exit 1; }
@@ -1073,6 +1075,29 @@ asan/Makefile:
 tsan/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=thread
+# With the newest hiredis inside, in a tree of its own that is always new: the folder of that hiredis is temporary.
+hiredis_tests = \
+    $(unit_tests) \
+    $(fuzz_tests) \
+    tests/server/test_cluster \
+    tests/server/test_conditions \
+    tests/server/test_floods \
+    tests/server/test_impostors \
+    tests/server/test_inboxes \
+    tests/server/test_network \
+    tests/server/test_outsiders
+hiredis_programs = $(hiredis_tests) $(outsiders) tests/preload/locker
+check-hiredis:
+	+$(SHELL) $(srcdir)/build-aux/with-hiredis $(MAKE) check-newest
+check-newest:
+	rm -rf newest && $(MKDIR_P) newest
+	cd newest && eval $(configure_again)
+	$(MAKE) -C newest check TESTS='$(hiredis_tests)' check_PROGRAMS='$(hiredis_programs)'
+
+# On fresh systems, which are downloaded for it; as root.
+check-systems:
+	cd $(srcdir) && build-aux/check-systems
+
 configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 
 # The interface for compiled programs: tests/abi/interface, which `make check` compares, and the same for abidiff, which
@@ -1115,7 +1140,7 @@ EXTRA_DIST += \
     tests/model/token.pml
 
 clean-local:
-	rm -rf asan asserted tsan html tests/fuzz/clang
+	rm -rf asan asserted newest tsan html tests/fuzz/clang
 	rm -f tests/programs.log tests/groups.log tests/sim.log
 
-.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-asserted check-tsan
+.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-asserted check-tsan check-hiredis check-newest check-systems print-hiredis-results
