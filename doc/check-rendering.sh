@@ -23,8 +23,8 @@ by_mandoc() { mandoc -Tutf8 "$1" | sed 's/.\x08//g' | join_words; }
 # groff 1.23 quotes the titles of sections (Sx); mandoc and earlier versions of groff do not.
 without_titles() { sed -E '/^\./s/(^\.| )Sx /\1No /g' "$1"; }
 
-# One word a line, without the lines at the top and the bottom, and with one kind of dash.
-words() { sed -e '1d' -e '$d' -e 's/–/—/g' | tr -s ' \t\n' '\n\n\n' | grep .; }
+# One word a line, without the lines at the top and the bottom, and with one kind of dash; .Nd of groff 1.24 prints two.
+words() { sed -e '1d' -e '$d' -e 's/–/—/g' -e 's/——*/—/g' | tr -s ' \t\n' '\n\n\n' | grep .; }
 
 for page in "$man"/*.[1-8]; do
     name=${page##*/}

@@ -9,6 +9,10 @@ if [ -z "$server" ]; then
     echo "1..0 # SKIP neither redis-server nor valkey-server is installed"
     exit 0
 fi
+if ! command -v "$server" >/dev/null; then
+    echo "Bail out! $server, which configure found, is gone: run configure again, in the build directory"
+    exit 1
+fi
 server_pid=
 end_server()
 {

@@ -11,6 +11,17 @@ char *program_path;
 struct server *the_server;
 static int descriptors_before;
 
+/* The server that configure found; "" where it found none. */
+static void refuse_without_server(void)
+{
+    const char *program = getenv("DMUTEX_TEST_SERVER");
+
+    if (!program || !strchr(program, '/') || access(program, X_OK) == 0)
+        return;
+    fprintf(stderr, "%s, which configure found, is gone: run configure again, in the build directory\n", program);
+    exit(2);
+}
+
 void test_begin(int argc, char **argv)
 {
     static char path[4096];
@@ -28,6 +39,7 @@ void test_begin(int argc, char **argv)
     }
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
+    refuse_without_server();
     keeper_begin();
 }
 
