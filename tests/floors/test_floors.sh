@@ -232,6 +232,13 @@ $NM -D --undefined-only libdmutex/.libs/libdmutex.so |
     sed 's/$/ is taken from whatever library has it/' >"$scratch/complaints"
 result "the library takes nothing of hiredis or OpenSSL from the process"
 
+# Else the first connection by TLS would tell: a module may have symbols that nobody has.
+if [ -e libdmutex/.libs/libdmutex-tls.so ]; then
+    $NM -D --undefined-only libdmutex/.libs/libdmutex-tls.so | grep -oE '\<dm_.*' |
+        sed 's/$/ is not in the module: see tls_module.c/' >"$scratch/complaints"
+    result "the module of TLS has all that it calls of ours"
+fi
+
 echo '#include <dmutex/version.h>
 DMUTEX_VERSION_STRING DMUTEX_VERSION_MAJOR.DMUTEX_VERSION_MINOR.DMUTEX_VERSION_MICRO' |
     $CC -E -P -x c -I"$srcdir/include" - | tail -n 1 | tr -d ' ' >"$scratch/version"
