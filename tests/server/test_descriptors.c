@@ -159,7 +159,7 @@ static int fork_and_look(void)
 
 static int play(bool has_waiter)
 {
-    pthread_t thread;
+    pthread_t thread = 0;
 
     make_fair(&held, "descriptors/held", &kinds[0], 2000);
     if (dmutex_lock(&held) != 0 || lock_and_unlock(&other) != 0)

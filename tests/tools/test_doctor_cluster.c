@@ -280,7 +280,7 @@ static void test_doctor_names_each_right_that_a_node_does_not_give(void **state)
         snprintf(changes, sizeof changes, "-%s", rights[i] + 1);
         examine_as("", last, changes);
         assert_status(1);
-        snprintf(words, sizeof words, ": the user lacks %s\n", rights[i]);
+        snprintf(words, sizeof words, ": the user lacks %.31s\n", rights[i]);
         assert_line("fail  rights       ", last, words);
         assert_output("P0    no ");
     }
