@@ -6,6 +6,9 @@
 #include "base/units.h"
 #include "core/hold.h"
 
+/* A server that does not know a script is sent the text, so once is enough; a restart may come between. */
+#define AGAINS_MOST 3
+
 void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint64_t round)
 {
     memset(quorum, 0, sizeof *quorum);
@@ -151,6 +154,7 @@ static void forget_round(struct dm_quorum *quorum)
         struct dm_leg *leg = &quorum->legs[i];
 
         leg->is_asked = leg->is_open = false;
+        leg->agains = 0;
         leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
     }
 }
@@ -248,16 +252,18 @@ static bool is_harmless(const struct dm_quorum *quorum, const struct dm_leg *leg
     return leg->from_ns + certain_ns <= sent_ns + grace_ms * DM_NS_PER_MS * 8 / 10;
 }
 
-/* AGAIN: the server has done nothing, and is to be asked once more. */
+/* AGAIN: the server has done nothing, and is to be asked once more; if it says so again and again, it has no answer. */
 void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_question question, int64_t sent_ns,
                     const struct dm_answer *answer)
 {
     struct dm_leg *leg = &quorum->legs[server];
 
     if (question != DM_QUORUM_RENEW) {
+        bool is_again = answer && answer->verdict == DM_SAYS_AGAIN;
+
         leg->is_open = false;
-        leg->is_asked = !(answer && answer->verdict == DM_SAYS_AGAIN);
-        if (answer)
+        leg->is_asked = !is_again || leg->agains++ == AGAINS_MOST;
+        if (answer && !(is_again && leg->is_asked))
             leg->said = *answer;
     }
     if (!answer || answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN)

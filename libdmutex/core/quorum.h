@@ -71,6 +71,7 @@ struct dm_leg {
 
     /* Of the round. */
     bool is_asked, is_open; /* a question went out; its answer is to come */
+    uint8_t agains;         /* so often the server has done nothing, and was asked once more */
     struct dm_answer said;  /* NOTHING: no answer */
 };
 

@@ -454,28 +454,31 @@ static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
 }
 
 /* A queue is asked one server at a time, so full ones are counted over the rounds. */
-static void note_behind(struct asking *asking)
+static void note_behind(struct asking *asking, bool *ret_is_dash)
 {
     struct dm_quorum_record *record;
+    enum dm_verdict said = DM_SAYS_NOTHING;
 
     note_crowd(asking);
     dm_mutex_lock(&asking->all->lock);
     record = dm_quorum_find(asking->all, asking->ask->attempt);
-    if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_FULL)
+    if (record)
+        said = record->quorum.legs[record->quorum.first].said.verdict;
+    if (said == DM_SAYS_FULL)
         asking->full |= 1u << record->quorum.first;
     asking->is_near = record && dm_quorum_is_certain(&record->quorum, dm_clock_boot_ns());
+    *ret_is_dash = said == DM_SAYS_REFUSED || said == DM_SAYS_NO_MEMORY || said == DM_SAYS_NOT_RECOVERABLE ||
+                   (record && record->quorum.manner != DM_QUORUM_DASH && said != DM_SAYS_OWNED);
     dm_mutex_unlock(&asking->all->lock);
 }
 
-/* A first server that refuses has no turns: all are asked, and their refusals counted. */
+/* A first server that refuses, or has no place in a queue, has no turns: all are asked, and their refusals counted. */
 static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
 {
-    struct dm_answer said = answer_of(asking, place_of);
+    bool is_dash;
     int next;
-    bool is_dash = said.verdict == DM_SAYS_REFUSED || said.verdict == DM_SAYS_NO_MEMORY ||
-                   said.verdict == DM_SAYS_NOT_RECOVERABLE || said.verdict == DM_SAYS_FULL;
 
-    note_behind(asking);
+    note_behind(asking, &is_dash);
     if (__builtin_popcount(asking->full) > (asking->all->count - 1) / 2)
         return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_FULL }, ret_answer);
     if (dm_deadline_left_ns(asking->deadline) == 0)

@@ -134,7 +134,7 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
     if (answer->grace_ms > 0)
         child->grace_until_ns = now_ns + answer->grace_ms * DM_NS_PER_MS;
     if (answer->verdict == DM_SAYS_REFUSED || answer->verdict == DM_SAYS_NO_MEMORY ||
-        answer->verdict == DM_SAYS_NOT_RECOVERABLE || answer->verdict == DM_SAYS_FULL)
+        answer->verdict == DM_SAYS_NOT_RECOVERABLE)
         child->shunned_until_ns = now_ns + SHUN_NS;
 }
 
@@ -304,6 +304,16 @@ static void settle_release(struct dm_quorum_store *all, struct dm_quorum_record 
         dm_quorum_drop_record(all, record->attempt);
 }
 
+/* A server whose queue an attempt cannot enter has no turns, whatever it says instead. */
+static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
+{
+    bool has_turns = leg->is_open || leg->said.verdict == DM_SAYS_OWNED || leg->said.verdict == DM_SAYS_QUEUED ||
+                     leg->said.verdict == DM_SAYS_AGAIN;
+
+    if (!has_turns)
+        child->shunned_until_ns = dm_clock_boot_ns() + SHUN_NS;
+}
+
 /* answers NULL: none will come. */
 static void answer_question(const struct question *question, const struct dm_answer *answers)
 {
@@ -316,6 +326,8 @@ static void answer_question(const struct question *question, const struct dm_ans
     if (record && record->quorum.round == question->round) {
         dm_quorum_take(&record->quorum, question->child->index, question->kind, question->sent_ns, answers);
         dm_quorum_note_news(record);
+        if (question->kind == DM_QUORUM_QUEUE)
+            note_queue(question->child, &record->quorum.legs[question->child->index]);
         if (question->kind == DM_QUORUM_RELEASE)
             settle_release(all, record, &released);
     }

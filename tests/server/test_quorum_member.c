@@ -188,6 +188,90 @@ static void test_an_attempt_is_refused_when_all_queues_are_full(void **state)
     actor_do(trio_holder, "0", "unlock q/all-full");
 }
 
+/* ---- lies -------------------------------------------------------------------------------- */
+
+#define TEXT(text)             \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
+
+/* What the bad member says to every script: answers that a good server might give to some script. */
+static const struct {
+    const char *bytes;
+    size_t length;
+} lies[] = {
+    TEXT("$43\r\nowned 4503599627370490 1 1780000000000000\r\n"),
+    TEXT("*5\r\n$4\r\nbusy\r\n:0\r\n:1780000000000000\r\n:0\r\n:0\r\n"),
+    TEXT("*5\r\n$4\r\nbusy\r\n:99999999999\r\n:1780000000000000\r\n:99999999999\r\n:1\r\n"), /* a grace for ever */
+    TEXT("*6\r\n$6\r\nqueued\r\n:1\r\n:0\r\n:5\r\n:1780000000000000\r\n:1\r\n"),
+    TEXT("*6\r\n$6\r\nqueued\r\n:9000\r\n:99999999999\r\n:5\r\n:1780000000000000\r\n:0\r\n"),
+    TEXT("*1\r\n$4\r\nfull\r\n"),
+    TEXT("*1\r\n$14\r\nnotrecoverable\r\n"),
+    TEXT("*1\r\n$8\r\nnotowner\r\n"),
+    TEXT("*2\r\n$8\r\nreleased\r\n:1\r\n"),
+    TEXT("*2\r\n:1780000000000000\r\n:0\r\n"),
+    TEXT("*2\r\n:1780000000000000\r\n:2\r\n"),
+    TEXT("-NOAUTH Authentication required.\r\n"),
+    TEXT("-OOM command not allowed when used memory > 'maxmemory'.\r\n"),
+    TEXT("-NOSCRIPT No matching script.\r\n"),
+    TEXT("-LOADING the dataset is in memory soon\r\n"),
+    TEXT("-DMSTATE not ours\r\n"),
+    TEXT("-NOPERM no permission\r\n"),
+    TEXT(""),
+};
+
+/* The impostor stands for this one of the three. */
+static const char *url_with_impostor(int home)
+{
+    static char url[256];
+    int ports[TRIO] = { trio[0]->port, trio[1]->port, trio[2]->port };
+
+    ports[home] = impostor_port();
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&" TIMES, ports[0],
+             ports[1], ports[2]);
+    return url;
+}
+
+/* Two processes compete, and then each call has the result that it has among honest servers. */
+static void check_beside_a_liar(struct actor *const *actors, const char *path)
+{
+    actor_begin_count(path);
+    for (int i = 0; i < 2; i++) {
+        actor_do(actors[i], "0", "init q/lie lease=1000 fair");
+        actor_send(actors[i], "count %s %d q/lie", path, TURNS / 2);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(actor_answer_of_count(actors[i], path), "0");
+    assert_int_equal(actor_counted(path), TURNS);
+    actor_do(actors[0], "0", "lock q/lie");
+    assert_true(told_token(actors[0], "q/lie") <= furthest_token(trio[0]));
+    actor_do(actors[1], "EBUSY", "trylock q/lie");
+    actor_do(actors[1], "ETIMEDOUT", "timedlock q/lie 50");
+    actor_do(actors[0], "0", "unlock q/lie");
+}
+
+/* It is the server where turns are taken. */
+static void test_calls_do_what_they_do_beside_a_member_that_lies(void **state)
+{
+    int home = warm_up("q/lie");
+    char path[64];
+
+    (void)state;
+    impostor_begin(trio[0]->folder);
+    snprintf(path, sizeof path, "%s/count", trio[0]->folder);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct actor *actors[2];
+
+        impostor_be(MANNER_LYING, lies[i].bytes, lies[i].length);
+        for (int j = 0; j < 2; j++)
+            actors[j] = actor_start_at(url_with_impostor(home));
+        check_beside_a_liar(actors, path);
+        for (int j = 0; j < 2; j++)
+            actor_end(actors[j]);
+    }
+    impostor_end();
+}
+
 int main(int argc, char **argv)
 {
 #define USUAL(test) cmocka_unit_test_setup_teardown(test, trio_begin_test, trio_end_test)
@@ -197,6 +281,7 @@ int main(int argc, char **argv)
         USUAL(test_waiters_take_turns_beside_a_holder_of_one_server),
         USUAL(test_an_attempt_waits_elsewhere_when_the_queue_is_full),
         USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
+        USUAL(test_calls_do_what_they_do_beside_a_member_that_lies),
     };
 
     test_begin(argc, argv);

@@ -270,6 +270,21 @@ static void test_a_server_that_has_done_nothing_is_asked_again(void **state)
     assert_int_equal(dm_quorum_ask(&quorum, 2, at(1)), DM_QUORUM_NONE);
 }
 
+/* It never comes to an end with that: the attempt goes on without this server. */
+static void test_a_server_has_no_answer_when_it_does_nothing_again_and_again(void **state)
+{
+    int asked = 0;
+
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_TURN, true, 0);
+    while (send_all(0) && asked < 100) {
+        answer(0, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_AGAIN });
+        asked++;
+    }
+    assert_true(asked >= 2 && asked <= 10);
+    assert_int_equal(step_at(1), DM_QUORUM_SILENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +310,7 @@ int main(void)
         THREE(test_a_turn_goes_elsewhere_when_the_queue_is_full),
         THREE(test_a_round_is_silent_when_two_do_not_answer),
         THREE(test_a_server_that_has_done_nothing_is_asked_again),
+        THREE(test_a_server_has_no_answer_when_it_does_nothing_again_and_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
