@@ -52,30 +52,34 @@ static const char *program;
 static struct json *document; /* NULL: lines for people */
 static bool is_comparing;     /* nothing is printed or checked: names_diff() does so */
 
-static int complain(const char *path, const char *sentence)
+/* Names, and the symbols and paths of files from somewhere, may hold any byte; a line holds one of each. */
+static void print_text(FILE *to, const char *text)
 {
-    fprintf(stderr, "%s: %s: %s\n", program, path, sentence);
-    return NAMES_TROUBLE;
+    while (*text) {
+        size_t length = dm_text_printable(text);
+
+        if (length && *text != '\\')
+            fprintf(to, "%.*s", (int)length, text);
+        else
+            fprintf(to, "\\x%02x", (unsigned char)*text);
+        text += length ? length : 1;
+    }
 }
 
-/* Names may hold any byte; a line holds one name. */
-static void print_name(FILE *to, const char *name)
+static int complain(const char *path, const char *sentence)
 {
-    while (*name) {
-        size_t length = dm_text_printable(name);
-
-        if (length && *name != '\\')
-            fprintf(to, "%.*s", (int)length, name);
-        else
-            fprintf(to, "\\x%02x", (unsigned char)*name);
-        name += length ? length : 1;
-    }
+    fprintf(stderr, "%s: ", program);
+    print_text(stderr, path);
+    fprintf(stderr, ": %s\n", sentence);
+    return NAMES_TROUBLE;
 }
 
 static void fault(const char *path, const char *name, const char *sentence)
 {
-    fprintf(stderr, "%s: %s: \"", program, path);
-    print_name(stderr, name);
+    fprintf(stderr, "%s: ", program);
+    print_text(stderr, path);
+    fputs(": \"", stderr);
+    print_text(stderr, name);
     fprintf(stderr, "\": %s\n", sentence);
     is_faulty = true;
 }
@@ -235,8 +239,12 @@ static const char *word_of(enum dm_literal_kind kind)
 static void print(const struct file *file, const struct found *found)
 {
     if (!document) {
-        print_name(stdout, found->name);
-        printf("\t%s\t%s\t%s\n", word_of(found->kind), file->path, found->symbol);
+        print_text(stdout, found->name);
+        printf("\t%s\t", word_of(found->kind));
+        print_text(stdout, file->path);
+        putchar('\t');
+        print_text(stdout, found->symbol);
+        putchar('\n');
         return;
     }
     json_open(document, NULL, '{');
@@ -347,7 +355,7 @@ static void print_difference(const struct found *old, const struct found *new)
     const struct found *any = old ? old : new;
 
     if (!document) {
-        print_name(stdout, any->name);
+        print_text(stdout, any->name);
         printf("\t%s\t%s\t%s\n", word_of(any->kind), old ? old->symbol : "-", new ? new->symbol : "-");
         return;
     }

@@ -48,6 +48,11 @@ for kind in o so; do
 done
 result "an object file's and a library's objects have their names, kinds and variables"
 
+printf 'dmutex_t red = DMUTEX_INITIALIZER("red");\n' >red.c
+unit -c red.c -o "$(printf 'e\033[1m.o')"
+prints 0 "$(printf 'e\033[1m.o')" "red mutex e\\x1b[1m.o red"
+result "no path gives orders to a terminal"
+
 cp ledger.so stripped.so
 strip stripped.so
 "$names" stripped.so | cut -f1,2 | sort >output
