@@ -119,6 +119,16 @@ static int read_url(const char *text, const char *from, struct dm_url **ret_url)
                 : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
 }
 
+/* Once: children of fork(), and a start that has failed and is tried again, would tell the same. */
+static void tell_fallback(void)
+{
+    static bool is_told;
+
+    if (!__atomic_exchange_n(&is_told, true, __ATOMIC_RELAXED))
+        dm_log_alarm("no server is configured: falling back to \"local:\", so that only this user's processes on this "
+                     "host exclude each other; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM);
+}
+
 /* No call of the application and no variable names the server. */
 static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_url)
 {
@@ -128,8 +138,7 @@ static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_
         return read_url(file->url, file->url_from, ret_url);
     if (is_local_forbidden(file, &by))
         return dm_fail(DM_FAIL_NO_SERVER, "by %s: set DMUTEX_URL, or Url= of [server] in " DM_CONFFILE_SYSTEM, by);
-    dm_log_alarm("no server is configured: falling back to \"local:\", so that only this user's processes on this host "
-                 "exclude each other; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM);
+    tell_fallback();
     return read_url("local:", NULL, ret_url);
 }
 
