@@ -30,6 +30,8 @@ noinst_LTLIBRARIES += libdmutex/libbase.la
 libdmutex_libbase_la_CFLAGS = $(floor_cflags)
 libdmutex_libbase_la_SOURCES = \
     libdmutex/base/attrs.h \
+    libdmutex/base/block.c \
+    libdmutex/base/block.h \
     libdmutex/base/bug.c \
     libdmutex/base/bug.h \
     libdmutex/base/clock.c \

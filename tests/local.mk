@@ -105,6 +105,7 @@ server_tests = \
     tests/server/test_costs \
     tests/server/test_dead_waiters \
     tests/server/test_deaths \
+    tests/server/test_allocations \
     tests/server/test_descriptors \
     tests/server/test_ends \
     tests/server/test_exit \

@@ -101,7 +101,7 @@ redisReply *doctor_ask(struct doctor *doctor, const char *const *words)
 
     if (!reply || reply->type != REDIS_REPLY_ERROR)
         return reply;
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return NULL;
 }
 

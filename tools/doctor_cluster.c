@@ -98,7 +98,7 @@ static bool read_map(struct doctor *doctor, struct survey *survey, struct map *m
                      !reply                             ? reason
                      : reply->type == REDIS_REPLY_ERROR ? reply->str
                                                         : "the answer to CLUSTER SLOTS is none of ours");
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return map->is_there;
 }
 
@@ -117,7 +117,7 @@ static void look_at_state(struct doctor *doctor)
         doctor_advise(doctor, "look at CLUSTER NODES there: a node stops if it cannot reach most of the masters, and, "
                               "with cluster-require-full-coverage yes, if a slot has no master");
     }
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 static void look_at_timeout(struct doctor *doctor, struct survey *survey)

@@ -115,7 +115,7 @@ static bool ask_time(struct doctor *doctor, int64_t *ret_trip_us, int64_t *ret_a
         *ret_ahead_us = server_us - before_us - trip_us / 2;
     }
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     return is_time;
 }
 
@@ -183,7 +183,7 @@ static int64_t publish(struct doctor *doctor, const char *channel)
     int64_t receivers = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
 
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     return receivers;
 }
 
@@ -202,7 +202,7 @@ static void look_for_patterns(struct doctor *doctor)
         doctor_find(doctor, GRADE_OK, "patterns", "nobody subscribes channels by a pattern");
     }
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
 }
 
 static void tell_refused_subscription(struct doctor *doctor, const struct probe *inbox, const char *reason)
@@ -276,7 +276,7 @@ static int64_t ask_birth(struct doctor *doctor, bool *ret_is_known)
     if (reply && reply->type == REDIS_REPLY_STRING)
         since_us = atoll(reply->str);
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     return since_us;
 }
 

@@ -42,7 +42,7 @@ static void note_run(struct doctor *doctor, struct voter *voter)
 
     if (reply && reply->type == REDIS_REPLY_STRING)
         doctor_info_value(reply->str, "run_id", voter->run);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 /* A server that is asked twice is two voices of one: its loss is the loss of both. */

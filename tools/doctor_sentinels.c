@@ -97,8 +97,8 @@ static void ask(struct doctor *doctor, struct assembly *assembly, const struct d
         doctor_find(doctor, GRADE_WARN, "sentinel", "%s", reason);
         doctor_advise(doctor, "start the sentinel, or take it out of the URL");
     }
-    freeReplyObject(address);
-    freeReplyObject(details);
+    dm_reply_free(address);
+    dm_reply_free(details);
 }
 
 /*

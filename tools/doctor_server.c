@@ -141,7 +141,7 @@ void doctor_ask_config(struct doctor *doctor, const char *setting, char ret_valu
         return;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[1]->type == REDIS_REPLY_STRING)
         snprintf(ret_value, VALUE_ROOM, "%s", reply->element[1]->str);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 static void look_at_appending(struct doctor *doctor)
@@ -242,6 +242,6 @@ bool doctor_look_at_server(struct doctor *doctor)
         is_usable = look_at_info(doctor, reply->str);
     else
         tell_refused_info(doctor, reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer is no text");
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return is_usable;
 }

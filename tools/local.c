@@ -67,7 +67,7 @@ static void look(struct local *local)
         copy_value(reply->str, "\nredis_version:", local->version, sizeof local->version);
     }
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
 }
 
 static int print(const struct local *local, bool is_json)
@@ -111,7 +111,7 @@ static int shut_down(struct local *local)
         reply = probe_ask(probe, (const char *const[]){ "SHUTDOWN", "NOSAVE", NULL }, local->reason);
     if (reply) {
         say("the server does not end: %s", reply->type == REDIS_REPLY_ERROR ? reply->str : "an unknown answer");
-        freeReplyObject(reply);
+        dm_reply_free(reply);
         return TOOL_UNREACHABLE;
     }
     while (is_listening(local, false) && dm_deadline_left_ns(&deadline) > 0)

@@ -201,7 +201,7 @@ static bool answers(struct probe *probe, char ret_reason[DM_REASON_ROOM])
     } else if (reply && !is_welcome) {
         snprintf(ret_reason, DM_REASON_ROOM, "%s: %.200s", name, reply->str);
     }
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return is_welcome;
 }
 

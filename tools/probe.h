@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/text.h"
+#include "link/reader.h" /* dm_reply_free() */
 #include "store/url.h"
 
 struct probe;

@@ -163,7 +163,7 @@ static bool try_one(struct probe *probe, const struct right *right, const struct
         return false;
     if (reply->type == REDIS_REPLY_ERROR)
         note(missing, right, reply->str);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return true;
 }
 
@@ -186,7 +186,7 @@ static void take_away(struct probe *probe, const struct names *names)
         redisReply *reply = probe_ask(probe, words, reason);
 
         if (reply)
-            freeReplyObject(reply);
+            dm_reply_free(reply);
     }
 }
 

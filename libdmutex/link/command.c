@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block.h"
+
 /* One block: pointers, lengths, digits. */
 int dm_args_init(struct dm_args *args, int count, int numbers)
 {
     size_t pointers = (size_t)count * sizeof *args->texts;
     size_t lengths = (size_t)count * sizeof *args->lengths;
-    char *block = malloc(pointers + lengths + (size_t)numbers * DM_ARG_DIGITS + 1);
+    char *block = dm_block_take(pointers + lengths + (size_t)numbers * DM_ARG_DIGITS + 1);
 
     if (!block)
         return -1;
@@ -24,7 +26,7 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
 /* The texts come first in the block, so their address is the block's.  Borrowed texts stay their owners'. */
 void dm_args_free(struct dm_args *args)
 {
-    free(args->texts);
+    dm_block_give(args->texts);
 }
 
 /*
@@ -147,7 +149,7 @@ struct dm_command dm_args_format(const struct dm_args *args)
 
     for (int i = 0; i < args->count; i++)
         room += FRAME_ROOM + args->lengths[i];
-    bytes = malloc(room);
+    bytes = dm_block_take(room);
     if (!bytes)
         return (struct dm_command){ 0 };
     at = write_frame(stpcpy(bytes, ahead), '*', (size_t)args->count);
@@ -167,6 +169,6 @@ struct dm_command dm_args_format(const struct dm_args *args)
 /* Sets NULL, so that a second call frees nothing. */
 void dm_command_free(struct dm_command *command)
 {
-    free(command->bytes);
+    dm_block_give(command->bytes);
     command->bytes = NULL;
 }

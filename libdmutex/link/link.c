@@ -60,7 +60,7 @@ static void give_to_call(struct dm_link *link, struct dm_slot *slot)
         call->is_done = true;
         dm_link_wake(link, call);
     } else if (slot->reply) {
-        freeReplyObject(slot->reply);
+        dm_reply_free(slot->reply);
     }
     dm_pipe_spare_slot(&link->session.pipe, slot);
 }
@@ -112,21 +112,32 @@ bool dm_link_has_news(const struct dm_link *link)
     return link->finished || session->is_ready_news || session->is_change_news || session->must_prepare;
 }
 
-/* The list is this thread's alone by now; a handler may use the link, and take any lock. */
-static void call_handlers(const struct dm_link *link, struct dm_slot *finished)
+/* Slots go back for the next commands and messages, so that these need no malloc(). */
+static void spare_slots(struct dm_link *link, struct dm_slot *slot)
 {
-    while (finished) {
-        struct dm_slot *slot = finished;
+    struct dm_slot *next;
 
-        finished = slot->next;
+    enter(link);
+    for (; slot; slot = next) {
+        next = slot->next;
+        dm_pipe_spare_slot(&link->session.pipe, slot);
+    }
+    dm_mutex_unlock(&link->lock);
+}
+
+/* The list is this thread's alone by now; a handler may use the link, and take any lock. */
+static void call_handlers(struct dm_link *link, struct dm_slot *finished)
+{
+    for (struct dm_slot *slot = finished; slot; slot = slot->next) {
         if (slot->kind == DM_SLOT_MESSAGE)
             link->hooks.on_message(link->hooks.user, slot->reply, slot->peer);
         else
             slot->handler(slot->user, slot->reply);
         if (slot->reply)
-            freeReplyObject(slot->reply);
-        free(slot);
+            dm_reply_free(slot->reply);
     }
+    if (finished)
+        spare_slots(link, finished);
 }
 
 /* The greeter's own work, such as reading a password's file, is done before the session may go on. */

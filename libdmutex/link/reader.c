@@ -2,6 +2,9 @@
 #include "link/reader.h"
 
 #include <stdint.h>
+#include <string.h>
+
+#include "base/block.h"
 
 struct limits {
     size_t elements, elements_of_reply, bytes;
@@ -20,7 +23,10 @@ static const struct limits of_map = { 16384, 16384 * 64, 16 * 1024 * 1024 };
  */
 #define LEVELS_MOST 7
 
-/* hiredis's own functions, except the function that would reserve as much room as a reply announces. */
+/* Longer arrays are hiredis' own. */
+#define BLOCK_ELEMENTS_MOST 16
+
+/* hiredis's own functions, except those that reserve room for a reply. */
 static redisReplyObjectFunctions capped;
 
 #if HIREDIS_MAJOR >= 1
@@ -29,8 +35,10 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-/* hiredis' own, called by the capped one. */
+/* hiredis' own, called by ours. */
 static void *(*create_array)(const redisReadTask *, element_count);
+static void *(*create_string)(const redisReadTask *, char *, size_t);
+static void *(*create_integer)(const redisReadTask *, long long);
 
 static const struct limits *limits_of(const struct dm_reader *reader)
 {
@@ -59,20 +67,164 @@ static bool is_too_deep(const redisReadTask *task)
     return levels > LEVELS_MOST;
 }
 
+/* ---- replies without malloc() ------------------------------------------------------------ */
+
+/*
+ * A reply of the usual calls in one block (base/block.h): a text, a number, or an array of these, as messages are.
+ * What does not fit, or lies deeper, is hiredis' own object, within ours where it is an element.
+ */
+struct block_reply {
+    redisReply root; /* first: the block is known by the reply's address */
+    size_t used;     /* of `room` */
+    _Alignas(redisReply *) char room[DM_BLOCK_ROOM - sizeof(redisReply) - sizeof(size_t)];
+};
+
+_Static_assert(sizeof(struct block_reply) <= DM_BLOCK_ROOM, "a block is too small");
+
+/* NULL: no room is left. */
+static void *reserve(struct block_reply *reply, size_t size)
+{
+    size_t rounded = (size + sizeof(redisReply *) - 1) & ~(sizeof(redisReply *) - 1);
+    char *at = reply->room + reply->used;
+
+    if (size > sizeof reply->room || rounded > sizeof reply->room - reply->used)
+        return NULL;
+    reply->used += rounded;
+    return at;
+}
+
+/* A reply with `size` bytes of room at *ret_room.  NULL: a block, or all blocks, are too small for it. */
+static struct block_reply *begin_reply(int type, size_t size, void *ret_room)
+{
+    struct block_reply *reply = size < sizeof reply->room ? dm_block_take(sizeof *reply) : NULL;
+
+    if (!dm_block_is(reply)) {
+        dm_block_give(reply);
+        return NULL;
+    }
+    reply->root = (redisReply){ .type = type };
+    reply->used = 0;
+    *(void **)ret_room = reserve(reply, size);
+    return reply;
+}
+
+/* An element of a reply in a block, of which no part is in another element.  NULL: hiredis is to make it. */
+static redisReply *add_element(const redisReadTask *task, size_t size, void *ret_room)
+{
+    struct block_reply *reply;
+    redisReply *element;
+
+    if (task->parent->parent || !dm_block_is(task->parent->obj))
+        return NULL;
+    reply = task->parent->obj;
+    element = size <= DM_BLOCK_ROOM ? reserve(reply, sizeof *element + size) : NULL;
+    if (!element)
+        return NULL;
+    *element = (redisReply){ .type = task->type };
+    *(void **)ret_room = element + 1;
+    reply->root.element[task->idx] = element;
+    return element;
+}
+
+/* With `size` bytes of room, at *ret_room. */
+static redisReply *make(const redisReadTask *task, size_t size, void *ret_room)
+{
+    struct block_reply *reply;
+
+    if (task->parent)
+        return add_element(task, size, ret_room);
+    reply = begin_reply(task->type, size, ret_room);
+    return reply ? &reply->root : NULL;
+}
+
+/* Other types are of a protocol that we do not ask for. */
+static bool is_text(int type)
+{
+    return type == REDIS_REPLY_STRING || type == REDIS_REPLY_STATUS || type == REDIS_REPLY_ERROR;
+}
+
+static void *create_text(const redisReadTask *task, char *text, size_t length)
+{
+    char *room;
+    redisReply *reply = is_text(task->type) && length < DM_BLOCK_ROOM ? make(task, length + 1, &room) : NULL;
+
+    if (!reply)
+        return create_string(task, text, length);
+    memcpy(room, text, length);
+    room[length] = '\0';
+    reply->str = room;
+    reply->len = length;
+    return reply;
+}
+
+static void *create_number(const redisReadTask *task, long long number)
+{
+    void *room;
+    redisReply *reply = make(task, 0, &room);
+
+    if (!reply)
+        return create_integer(task, number);
+    reply->integer = number;
+    return reply;
+}
+
+static void *create_short_array(const redisReadTask *task, size_t elements)
+{
+    size_t size = elements * sizeof(redisReply *);
+    redisReply **room;
+    struct block_reply *reply = begin_reply(task->type, size, &room);
+
+    if (!reply)
+        return NULL;
+    memset(room, 0, size);
+    reply->root.elements = elements;
+    reply->root.element = room;
+    return reply;
+}
 /* hiredis calls this before reserving the array: NULL ends the parsing with an error, and the session with it. */
 static void *create_array_capped(const redisReadTask *task, element_count elements)
 {
+    void *reply = NULL;
+
     if (is_too_deep(task) || !is_within_limits(task->privdata, elements))
         return NULL;
-    return create_array(task, elements);
+    if (!task->parent && task->type == REDIS_REPLY_ARRAY && elements > 0 && (size_t)elements <= BLOCK_ELEMENTS_MOST)
+        reply = create_short_array(task, (size_t)elements);
+    return reply ? reply : create_array(task, elements);
 }
+
+void dm_reply_free(redisReply *reply)
+{
+    if (!dm_block_is(reply)) {
+        freeReplyObject(reply);
+        return;
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
+        if (!dm_block_is(reply->element[i]))
+            freeReplyObject(reply->element[i]);
+    }
+    dm_block_give(reply);
+}
+
+/* As hiredis frees a reply that is half parsed. */
+static void free_object(void *reply)
+{
+    dm_reply_free(reply);
+}
+
+/* ---- the reader -------------------------------------------------------------------------- */
 
 /* Always the same values, so two threads may write them in any order. */
 static void learn_functions(const redisReader *hiredis)
 {
     __atomic_store_n(&create_array, hiredis->fn->createArray, __ATOMIC_RELAXED);
+    __atomic_store_n(&create_string, hiredis->fn->createString, __ATOMIC_RELAXED);
+    __atomic_store_n(&create_integer, hiredis->fn->createInteger, __ATOMIC_RELAXED);
     capped = *hiredis->fn;
     capped.createArray = create_array_capped;
+    capped.createString = create_text;
+    capped.createInteger = create_number;
+    capped.freeObject = free_object;
 }
 
 /* The table of functions is shared by all readers and has no lock: a flag, set last, says that the table is whole. */

@@ -27,7 +27,10 @@ void dm_reader_expect(struct dm_reader *reader, bool is_map);
 /* False for a reply of more than 256 KiB, or longer than any map where a map is expected, or without memory. */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length);
 
-/* The next whole reply, or NULL; to be freed by freeReplyObject().  False for bytes that cannot be a reply of ours. */
+/* The next whole reply, or NULL; to be freed by dm_reply_free().  False for bytes that cannot be a reply of ours. */
 bool dm_reader_next(struct dm_reader *reader, redisReply **ret_reply);
+
+/* Frees a reply of dm_reader_next(), or of hiredis' own making; NULL is allowed.  Any thread. */
+void dm_reply_free(redisReply *reply);
 
 #endif

@@ -88,7 +88,7 @@ void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
     } else {
         dm_pipe_spare_slot(&session->pipe, slot);
     }
-    free(command.bytes);
+    dm_command_free(&command);
 }
 
 /* The request stops the pipe if it must wait for a look.  False: no look is under way, for want of memory. */
@@ -124,7 +124,7 @@ static void take_look(struct dm_session *session, redisReply *reply, int64_t sen
     enum dm_look_verdict verdict = dm_look_take(&session->look, looked, sent_ns, session->pipe.is_stopped,
                                                 session->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
 
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     if (verdict == DM_LOOK_FAILS)
         dm_session_fail(session, "%s", reason);
     else if (verdict == DM_LOOK_SENDS && session->pipe.is_stopped)
@@ -155,7 +155,7 @@ static void ask_to_confirm(struct dm_session *session)
     } else {
         dm_pipe_spare_slot(&session->pipe, slot);
     }
-    free(command.bytes);
+    dm_command_free(&command);
 }
 
 static void keep(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
@@ -171,7 +171,7 @@ static void take_confirm(struct dm_session *session, redisReply *reply)
     char reason[DM_REASON_ROOM];
     bool is_confirmed = session->greeter.take_confirm(session->greeter.user, reply, reason);
 
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     dm_session_note_reason(session, "%s", is_confirmed ? DM_SESSION_NO_ANSWER : reason);
     dm_session_give_kept(session, is_confirmed);
     session->kept.is_under_way = false;
@@ -237,7 +237,7 @@ static void take_message(struct dm_session *session, redisReply *reply)
     struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
 
     if (!slot) {
-        freeReplyObject(reply);
+        dm_reply_free(reply);
         dm_session_fail(session, "lost a message (out of memory)");
         return;
     }
@@ -256,7 +256,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     int64_t sent_ns;
 
     if (!slot) {
-        freeReplyObject(reply);
+        dm_reply_free(reply);
         dm_session_fail(session, "sent a reply to nothing: is this a Redis server?");
         return;
     }
@@ -272,7 +272,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     }
     dm_pipe_spare_slot(&session->pipe, slot);
     if (kind == DM_SLOT_AHEAD)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     else if (kind == DM_SLOT_GREETING)
         dm_session_take_greeting(session, reply);
     else if (kind == DM_SLOT_CONFIRM)
@@ -318,7 +318,7 @@ static void take_replies(struct dm_session *session)
         session->has_answered = true;
         dm_session_note_use(session);
         if (!is_believed(session)) {
-            freeReplyObject(reply);
+            dm_reply_free(reply);
             return;
         }
         if (session->options.is_listening && session->state == DM_SESSION_READY)

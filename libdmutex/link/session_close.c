@@ -66,7 +66,7 @@ void dm_session_give_kept(struct dm_session *session, bool is_confirmed)
         bool is_given = is_confirmed || !needs_confirming(slot);
 
         if (!is_given)
-            freeReplyObject(slot->reply);
+            dm_reply_free(slot->reply);
         dm_session_finish(session, slot, is_given ? slot->reply : NULL);
         slot = next;
     }

@@ -63,13 +63,13 @@ void dm_session_greet(struct dm_session *session)
     session->is_near = dm_stream_is_near(&session->pipe.stream);
     session->greetings = session->greeter.round(session->greeter.user, &round);
     if (session->greetings == 0) {
-        free(round.bytes);
+        dm_command_free(&round);
         become_ready(session);
         return;
     }
     is_written = round.bytes && is_sent(session, &round);
     session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
-    free(round.bytes);
+    dm_command_free(&round);
     if (!is_written)
         dm_session_fail_by_stream(session, "broke in the greeting");
     else if (!push_greetings(session))
@@ -81,7 +81,7 @@ void dm_session_take_greeting(struct dm_session *session, redisReply *reply)
     char reason[DM_REASON_ROOM];
     bool is_good = session->greeter.take(session->greeter.user, reply, reason);
 
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     if (!is_good)
         dm_session_fail(session, "%s", reason);
     else if (--session->greetings == 0)

@@ -249,20 +249,26 @@ static bool append(struct dm_command *all, const struct dm_command *one)
 }
 
 /* 8 arguments are enough for each step; a miscount ends the process in dm_args_bytes(). */
-static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_command *all)
+static struct dm_command format_step(const struct dm_greeting *greeting, enum dm_greeting_step step)
 {
     struct dm_args args;
     struct dm_command command;
     char room[3][160];
-    bool is_done;
 
     if (dm_args_init(&args, 8, 1) < 0)
-        return false;
+        return (struct dm_command){ 0 };
     write_step(greeting, step, &args, room);
     command = dm_args_format(&args);
-    is_done = append(all, &command);
-    dm_command_free(&command);
     dm_args_free(&args);
+    return command;
+}
+
+static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_command *all)
+{
+    struct dm_command command = format_step(greeting, step);
+    bool is_done = append(all, &command);
+
+    dm_command_free(&command);
     return is_done;
 }
 
@@ -292,10 +298,7 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting)
  */
 struct dm_command dm_greeting_look(const struct dm_greeting *greeting)
 {
-    struct dm_command command = { 0 };
-
-    append_step(greeting, greeting->server.run ? DM_STEP_LOOK : DM_STEP_ROLE, &command);
-    return command;
+    return format_step(greeting, greeting->server.run ? DM_STEP_LOOK : DM_STEP_ROLE);
 }
 
 /* A replica may become a master later: the link tries again, by its pauses. */

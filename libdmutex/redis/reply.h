@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "link/reader.h" /* dm_reply_free() */
+
 /* Actions after an error reply. */
 enum dm_error_row {
     DM_ROW_NONE,       /* not an error */

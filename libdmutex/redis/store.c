@@ -164,7 +164,7 @@ static enum dm_link_result call(struct dm_member *member, struct dm_args *args, 
 
     if (result != DM_LINK_OK || dm_reply_row(*ret_reply) != DM_ROW_SCRIPT)
         return result;
-    freeReplyObject(*ret_reply);
+    dm_reply_free(*ret_reply);
     dm_store_send_text(args, script);
     return dm_node_call(&member->node, args, deadline, ret_reply);
 }
@@ -198,7 +198,7 @@ static struct dm_member *call_node(struct dm_fleet *fleet, struct dm_args *args,
         if (*ret_result != DM_LINK_OK || (*ret_reply)->type != REDIS_REPLY_ERROR || sent_on == SENT_ON_MOST ||
             !dm_fleet_redirect(fleet, member, args->texts[3], args->lengths[3], (*ret_reply)->str))
             return member;
-        freeReplyObject(*ret_reply);
+        dm_reply_free(*ret_reply);
         *ret_result = DM_LINK_LATE; /* until the next node answers */
     }
 }
@@ -242,7 +242,7 @@ enum dm_verdict dm_store_run_at(struct dm_store *store, struct dm_member *at, st
     if (verdict == DM_SAYS_DONE)
         *ret_reply = reply;
     else
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     return verdict;
 }
 
@@ -279,7 +279,7 @@ enum dm_verdict dm_store_run_for_number(struct dm_store *store, struct dm_args *
         verdict = dm_store_nonsense(ret_reason);
     else if (reply->integer == 0)
         verdict = zero;
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return verdict;
 }
 
@@ -385,7 +385,7 @@ struct dm_answer dm_store_answer_or_nonsense(redisReply *reply, char *ret_reason
 
     if (!dm_store_read_answer(reply, &answer))
         answer = (struct dm_answer){ .verdict = dm_store_nonsense(ret_reason) };
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return answer;
 }
 
@@ -464,7 +464,7 @@ struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *a
     answer.verdict = dm_store_run(store, &args, SCRIPT(store, release), deadline, ret_reason, &reply);
     if (answer.verdict == DM_SAYS_DONE) {
         answer = dm_store_read_release(reply, 0);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
     return answer;
 }

@@ -233,7 +233,7 @@ struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal 
     answer.verdict = dm_store_run(store, &args, SCRIPT(store, renew), deadline, ret_reason, &reply);
     if (answer.verdict == DM_SAYS_DONE) {
         answer = dm_store_read_renew(reply, 0);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
     return answer;
 }

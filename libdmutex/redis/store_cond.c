@@ -136,7 +136,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
         return signalled;
     if (!read_signalled(reply, &signalled))
         signalled.verdict = dm_store_nonsense(ret_reason);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return signalled;
 }
 

@@ -51,7 +51,7 @@ enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *ke
     *ret_must_serve = dm_store_number_at(reply, BROKEN_MORE) == 1;
     if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
         verdict = dm_store_nonsense(ret_reason);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return verdict;
 }
 
@@ -168,6 +168,6 @@ enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, 
         read_info(reply, ret_info);
     else
         verdict = dm_store_nonsense(ret_reason);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return verdict;
 }

@@ -299,7 +299,7 @@ static enum dm_verdict tell_range(struct dm_store *store, const struct dm_view *
             tell(view, &batch->found[first + i], batch->waiters, reply->element[0], reply->element[i + 1]);
     else
         verdict = dm_store_nonsense(ret_reason);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return verdict;
 }
 
@@ -443,7 +443,7 @@ static enum dm_verdict tell_some(struct dm_store *store, struct dm_view *view, c
         verdict = dm_store_nonsense(ret_reason);
     if (verdict == DM_SAYS_DONE)
         view->cursor = next_cursor(store, view, reply->element[0]->str);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     return verdict;
 }
 

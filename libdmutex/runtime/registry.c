@@ -10,6 +10,11 @@
 /* Idle records are kept up to this number: to make a record costs a microsecond, to keep a record 330 bytes. */
 #define SWEEP_LEAST 1024u
 
+#define SERIAL_LISTS_LEAST 64
+
+/* So many freed claims are kept for the next locks. */
+#define SPARE_MOST 32
+
 static struct dm_mutex state_lock = DM_MUTEX_INITIALIZER(DM_RANK_STATE);
 
 void dm_state_lock(void)
@@ -33,13 +38,26 @@ void dm_registry_init(struct dm_registry *registry, struct dm_store *store, uint
     registry->last_serial = first_serial;
     registry->sweep_at = SWEEP_LEAST;
     registry->names = g_hash_table_new(g_str_hash, g_str_equal);
-    registry->serials = g_hash_table_new(g_int64_hash, g_int64_equal);
+}
+
+static void free_spare(struct dm_registry *registry)
+{
+    struct dm_claim *claim;
+
+    while ((claim = registry->spare)) {
+        registry->spare = claim->next;
+        free(claim);
+    }
+    registry->spare_count = 0;
 }
 
 void dm_registry_clear(struct dm_registry *registry)
 {
     g_hash_table_destroy(registry->names);
-    g_hash_table_destroy(registry->serials);
+    free(registry->serials);
+    registry->serials = NULL;
+    registry->serial_lists = 0;
+    free_spare(registry);
     dm_due_clear(registry);
 }
 
@@ -251,12 +269,83 @@ void dm_registry_part(struct dm_self *self)
     self->has_ended = true;
 }
 
+/* ---- serials ----------------------------------------------------------------------------- */
+
+static struct dm_claim **list_of(const struct dm_registry *registry, uint64_t serial)
+{
+    return &registry->serials[serial & (registry->serial_lists - 1)];
+}
+
+static void insert_serial(struct dm_registry *registry, struct dm_claim *claim)
+{
+    struct dm_claim **list = list_of(registry, claim->hold.serial);
+
+    claim->next_of_serial = *list;
+    *list = claim;
+}
+
+static void remove_serial(struct dm_registry *registry, struct dm_claim *claim)
+{
+    struct dm_claim **at = list_of(registry, claim->hold.serial);
+
+    while (*at != claim)
+        at = &(*at)->next_of_serial;
+    *at = claim->next_of_serial;
+}
+
+/* Serials rise by one, so the lists are short as long as they are not fewer than the claims. */
+static bool reserve_serials(struct dm_registry *registry, size_t claims)
+{
+    size_t lists = registry->serial_lists ? registry->serial_lists * 2 : SERIAL_LISTS_LEAST;
+    struct dm_claim **more;
+
+    if (claims <= registry->serial_lists)
+        return true;
+    more = calloc(lists, sizeof *more);
+    if (!more)
+        return false;
+    free(registry->serials);
+    registry->serials = more;
+    registry->serial_lists = lists;
+    for (struct dm_claim *claim = registry->claims; claim; claim = claim->next)
+        insert_serial(registry, claim);
+    return true;
+}
+
+/* ---- claims ------------------------------------------------------------------------------ */
+
+static struct dm_claim *take_spare(struct dm_registry *registry)
+{
+    struct dm_claim *claim = registry->spare;
+
+    if (!claim)
+        return calloc(1, sizeof *claim);
+    registry->spare = claim->next;
+    registry->spare_count--;
+    *claim = (struct dm_claim){ 0 };
+    return claim;
+}
+
+static void give_spare(struct dm_registry *registry, struct dm_claim *claim)
+{
+    if (registry->spare_count == SPARE_MOST) {
+        free(claim);
+        return;
+    }
+    claim->next = registry->spare;
+    registry->spare = claim;
+    registry->spare_count++;
+}
+
 struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name *name, uint32_t lease_ms,
                                    uint32_t maxhold_ms, bool is_robust)
 {
-    struct dm_claim *claim = dm_due_reserve(registry, registry->claim_count + 1) ? calloc(1, sizeof *claim) : NULL;
+    size_t claims = registry->claim_count + 1;
+    struct dm_claim *claim = NULL;
 
     dm_assert_held(DM_RANK_STATE);
+    if (dm_due_reserve(registry, claims) && reserve_serials(registry, claims))
+        claim = take_spare(registry);
     if (!claim)
         return NULL;
     registry->claim_count++;
@@ -272,16 +361,16 @@ struct dm_claim *dm_registry_claim(struct dm_registry *registry, struct dm_name 
         claim->next->link = &claim->next;
     registry->claims = claim;
     link_to_thread(claim);
-    g_hash_table_insert(registry->serials, &claim->hold.serial, claim);
+    insert_serial(registry, claim);
     return claim;
 }
 
 void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim)
 {
     dm_assert_held(DM_RANK_STATE);
-    g_hash_table_remove(registry->serials, &claim->hold.serial);
+    remove_serial(registry, claim);
     dm_hold_rename(&claim->hold, ++registry->last_serial);
-    g_hash_table_insert(registry->serials, &claim->hold.serial, claim);
+    insert_serial(registry, claim);
     dm_due_plan(registry, claim);
 }
 
@@ -303,9 +392,9 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     registry->claim_count--;
     dm_due_remove(registry, claim);
     unlink_from_thread(claim);
-    g_hash_table_remove(registry->serials, &claim->hold.serial);
+    remove_serial(registry, claim);
     dm_registry_set_condition(registry, claim, NULL);
-    free(claim);
+    give_spare(registry, claim);
     dm_registry_unpin(registry, name);
 }
 
@@ -358,10 +447,12 @@ void dm_registry_empty(struct dm_registry *registry)
 
 struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial)
 {
-    gint64 key = (gint64)serial;
+    struct dm_claim *claim = registry->serial_lists ? *list_of(registry, serial) : NULL;
 
     dm_assert_held(DM_RANK_STATE);
-    return g_hash_table_lookup(registry->serials, &key);
+    while (claim && claim->hold.serial != serial)
+        claim = claim->next_of_serial;
+    return claim;
 }
 
 bool dm_claim_is_inside(const struct dm_claim *claim, uint64_t thread)

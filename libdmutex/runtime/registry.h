@@ -52,14 +52,19 @@ struct dm_claim {
     struct dm_claim *next_of_name;
     struct dm_claim *next, **link;                     /* all claims */
     struct dm_claim *next_of_thread, **link_of_thread; /* of self; link NULL: the thread has ended */
+    struct dm_claim *next_of_serial;                   /* in one of the table's lists */
 };
 
 struct dm_registry {
     struct dm_store *store;
-    struct _GHashTable *names;   /* key -> struct dm_name */
-    struct _GHashTable *serials; /* &hold.serial -> struct dm_claim */
+    struct _GHashTable *names; /* key -> struct dm_name */
+    struct dm_claim *
+        *serials;        /* lists of claims by the low bits of hold.serial; no GHashTable, which allocates later */
+    size_t serial_lists; /* a power of two, not fewer than claims; 0 before the first claim */
     struct dm_claim *claims;
     size_t claim_count;
+    struct dm_claim *spare; /* freed claims, by `next`, so that a usual lock needs no malloc(): see base/block.h */
+    size_t spare_count;
     struct dm_order due[DM_DUE_WANTS]; /* of claims */
     uint64_t last_serial;
     unsigned names_to_serve; /* names with must_serve */

@@ -161,7 +161,7 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
     must_be_written(args);
     handler(user, reply);
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     return DM_LINK_OK;
 }
 
@@ -342,7 +342,7 @@ static void greet(enum dm_greeting_step step)
     if (reply && !dm_greeting_take_look(&greeting, reply, reason))
         must(strlen(reason) < DM_REASON_ROOM);
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
 }
 
 static void greet_plainly(void)

@@ -104,7 +104,7 @@ static void read_map(const uint8_t *bytes, size_t length)
         bool is_good = dm_slots_read(reply, ASKED, take, &calls);
 
         must(!calls == (!is_good || reply->elements == 0));
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
     dm_reader_end(&reader);
 }

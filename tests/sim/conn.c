@@ -102,7 +102,7 @@ void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply)
     else if (slot->caller)
         thread_wake(slot->caller);
     else if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
 }
 
 /* ---- replies that replicas are to confirm ------------------------------------------------- */
@@ -127,7 +127,7 @@ static void give_kept(struct dm_link *conn, bool is_confirmed)
         next = slot->next;
         slot->next = NULL;
         if (!is_confirmed && reply->type != REDIS_REPLY_ERROR) {
-            freeReplyObject(reply);
+            dm_reply_free(reply);
             reply = NULL;
         }
         conn_finish(conn, slot, reply);
@@ -160,7 +160,7 @@ void conn_take_confirm(struct dm_link *conn, redisReply *reply)
     conn_begin_asking();
     is_confirmed = conn->greeter.take_confirm(conn->greeter.user, reply, reason);
     conn_end_asking();
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     counters.confirmed += is_confirmed;
     counters.unconfirmed += !is_confirmed;
     give_kept(conn, is_confirmed || hooks_has(LINK_AWAITS_NO_REPLICA));
@@ -184,7 +184,7 @@ static void call_handler(struct dm_link *conn, struct slot *slot)
     else if (slot->handler)
         slot->handler(slot->user, slot->reply);
     if (slot->reply)
-        freeReplyObject(slot->reply);
+        dm_reply_free(slot->reply);
     slot->reply = NULL;
 }
 
@@ -255,11 +255,11 @@ void conn_forget(struct dm_link *conn)
     dm_reader_end(&conn->reader);
     for (struct slot *slot = conn->finished; slot; slot = slot->next) {
         if (slot->reply)
-            freeReplyObject(slot->reply);
+            dm_reply_free(slot->reply);
         free_posting(conn, slot->user);
     }
     for (struct slot *slot = conn->kept; slot; slot = slot->next) {
-        freeReplyObject(slot->reply);
+        dm_reply_free(slot->reply);
         free_posting(conn, slot->user);
     }
     for (struct slot *slot = conn->first; slot; slot = slot->next)

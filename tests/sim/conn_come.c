@@ -46,7 +46,7 @@ static void greet(struct dm_link *conn)
         return;
     }
     net_send(conn->link, TO_SERVER, round.bytes, round.length);
-    free(round.bytes);
+    dm_command_free(&round);
     for (int i = 0; i < conn->greetings; i++)
         conn_push(conn, 0)->is_greeting = true;
 }
@@ -148,7 +148,7 @@ static void take_greeting(struct dm_link *conn, redisReply *reply)
     conn_begin_asking();
     is_good = conn->greeter.take(conn->greeter.user, reply, reason);
     conn_end_asking();
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     if (!is_good)
         conn_fail(conn, reason);
     else if (--conn->greetings == 0)
@@ -178,7 +178,7 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
     struct slot *slot;
 
     if (!is_believed(conn)) {
-        freeReplyObject(reply);
+        dm_reply_free(reply);
         return;
     }
     if (conn->options.is_listening && conn->state == READY) {
@@ -192,7 +192,7 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
     }
     slot = conn_pop(conn);
     if (!slot) {
-        freeReplyObject(reply);
+        dm_reply_free(reply);
         world_break("a reply to nothing");
     } else if (slot->is_greeting) {
         take_greeting(conn, reply);

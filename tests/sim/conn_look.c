@@ -56,7 +56,7 @@ void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns)
     conn_end_asking();
     verdict = dm_look_take(&conn->look, looked, sent_ns, conn->is_stopped,
                            conn->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     if (verdict == DM_LOOK_FAILS)
         conn_fail(conn, reason);
     else if (verdict == DM_LOOK_SENDS && conn->is_stopped)

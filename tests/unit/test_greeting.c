@@ -71,7 +71,7 @@ static bool take(const char *bytes)
     assert_true(dm_reader_next(&reader, &reply));
     assert_non_null(reply);
     is_good = dm_greeting_take(&greeting, reply, reason);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     dm_reader_end(&reader);
     return is_good;
 }
@@ -269,7 +269,7 @@ static enum dm_looked look_at(const char *bytes)
     assert_true(dm_reader_feed(&reader, bytes, strlen(bytes)));
     assert_true(dm_reader_next(&reader, &reply));
     looked = dm_greeting_take_look(&greeting, reply, reason);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     dm_reader_end(&reader);
     return looked;
 }
@@ -314,7 +314,7 @@ static void test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is(v
     greet_without_info(11);
     look = dm_greeting_look(&greeting);
     assert_non_null(strstr(look.bytes, "ROLE"));
-    free(look.bytes);
+    dm_command_free(&look);
     assert_int_equal(look_at(MASTER), DM_LOOKED_SAME);
     assert_int_equal(look_at("*1\r\n$5\r\nslave\r\n"), DM_LOOKED_OTHER);
     assert_int_equal(look_at("-NOPERM no role\r\n"), DM_LOOKED_OTHER);

@@ -120,7 +120,7 @@ static void reply_with(const char *text)
     assert_true(sent_count-- > 0);
     memmove(sent, sent + 1, sizeof sent - sizeof sent[0]);
     first.handler(first.user, reply);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     dm_reader_end(&reader);
 }
 

@@ -25,7 +25,7 @@ static bool is_taken(const char *text, bool is_map)
     dm_reader_expect(&reader, is_map);
     is_good = dm_reader_feed(&reader, text, strlen(text)) && dm_reader_next(&reader, &reply);
     if (reply)
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     dm_reader_end(&reader);
     return is_good;
 }
@@ -97,7 +97,7 @@ static bool take_next(struct dm_pipe *pipe)
     bool is_good = dm_pipe_next(pipe, &reply);
 
     if (reply) {
-        freeReplyObject(reply);
+        dm_reply_free(reply);
         dm_pipe_spare_slot(pipe, dm_pipe_pop(pipe));
     }
     return is_good && reply;

@@ -75,7 +75,7 @@ static void test_reply_has_its_row_when_it_is_an_error(void **state)
         redisReply *reply = read_text(cases[i].error);
 
         assert_int_equal(dm_reply_row(reply), cases[i].row);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 
@@ -104,7 +104,7 @@ static void test_reply_number_is_read_when_it_is_one(void **state)
         assert_int_equal(dm_reply_number(reply, i, &number), expected[i].is_number);
         assert_int_equal(number, expected[i].is_number ? expected[i].number : 1234);
     }
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 /* One text has its words and numbers between spaces. */
@@ -124,7 +124,7 @@ static void test_reply_has_words_when_it_is_a_text(void **state)
         if (expected[i])
             assert_int_equal(number, expected[i]);
     }
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     for (size_t i = 0; i < 3; i++) { /* nothing but spaces, or nothing */
         static const char *const texts[] = { "$0\r\n\r\n", "$1\r\n \r\n", "$2\r\n  \r\n" };
 
@@ -132,7 +132,7 @@ static void test_reply_has_words_when_it_is_a_text(void **state)
         for (size_t j = 0; j < 4; j++)
             assert_false(dm_reply_number(reply, j, &number));
         assert_false(dm_reply_is(reply, "owned"));
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 
@@ -148,7 +148,7 @@ static void test_reply_has_no_elements_when_it_is_no_array(void **state)
 
         assert_false(dm_reply_number(reply, 0, &number));
         assert_false(dm_reply_is(reply, "owned"));
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 
@@ -161,10 +161,10 @@ static void test_reply_is_a_word_when_the_first_element_says_it(void **state)
     assert_true(dm_reply_is(reply, "owned"));
     assert_false(dm_reply_is(reply, "own"));
     assert_false(dm_reply_is(reply, "ownedx"));
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     reply = read_text("*2\r\n*1\r\n$5\r\nowned\r\n:5\r\n");
     assert_false(dm_reply_is(reply, "owned"));
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static void test_reader_takes_an_array_when_it_is_as_long_as_ours(void **state)
             used += snprintf(text + used, sizeof text - (size_t)used, ":1\r\n");
         reply = read_text(text);
         assert_int_equal(reply->elements, sizes[i]);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 
@@ -257,7 +257,7 @@ static void test_release_is_read_when_answered(void **state)
 
         assert_int_equal(answer.verdict, cases[i].verdict);
         assert_int_equal(answer.is_wanted, cases[i].is_wanted);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 
@@ -282,7 +282,7 @@ static void test_poll_is_read_for_each_attempt_when_answered(void **state)
     assert_int_equal(dm_store_read_poll(reply, 0).store_us, 1000000);
     assert_int_equal(dm_store_read_poll(reply, 1).position, 2);
     assert_int_equal(dm_store_read_poll(reply, 1).remaining_ms, 500);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 /* 0 lost, 1 confirmed, 2 confirmed and others wait; anything else is no answer. */
@@ -298,7 +298,7 @@ static void test_renewal_is_read_for_each_lock_when_answered(void **state)
         assert_int_equal(dm_store_read_renew(reply, i).has_waiter, i == 2);
     for (int i = 3; i < 6; i++)
         assert_int_equal(dm_store_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 /* A renewal is confirmed by 1 or 2 and by nothing else. */
@@ -308,7 +308,7 @@ static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **stat
 
     (void)state;
     assert_int_not_equal(dm_store_read_renew(reply, 0).verdict, DM_SAYS_OWNED);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -464,7 +464,7 @@ static void test_reply_is_read_or_refused_when_its_bytes_are_damaged(void **stat
         reply = read_bytes(bytes, length);
         if (reply)
             read_in_every_way(reply, bytes, length);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 
@@ -484,7 +484,7 @@ static void test_reply_is_read_or_refused_when_its_bytes_are_random(void **state
         reply = read_bytes(bytes, length);
         if (reply)
             read_in_every_way(reply, bytes, length);
-        freeReplyObject(reply);
+        dm_reply_free(reply);
     }
 }
 

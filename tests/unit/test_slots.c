@@ -112,7 +112,7 @@ static bool read_map(const char *resp)
     if (!reply)
         fail_msg("no whole reply: %s", resp);
     is_good = dm_slots_read(reply, ASKED, take, taken);
-    freeReplyObject(reply);
+    dm_reply_free(reply);
     dm_reader_end(&reader);
     return is_good;
 }
@@ -166,7 +166,7 @@ static void test_a_map_is_read_when_each_slot_is_a_range(void **state)
             assert_true(dm_reader_next(&reader, &reply));
             assert_true(dm_slots_read(reply, ASKED, count_call, &calls));
             assert_int_equal(calls, DM_SLOTS);
-            freeReplyObject(reply);
+            dm_reply_free(reply);
         }
         dm_reader_end(&reader);
     }
