@@ -11,15 +11,18 @@ preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) $(HARDENING_CFLAGS) -fvis
 # ---------------------------------------------------------------------------
 pkglib_LTLIBRARIES += preload/libdmutex-preload.la
 preload_libdmutex_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
-preload_libdmutex_preload_la_CFLAGS = $(preload_cflags)
+preload_libdmutex_preload_la_CFLAGS = $(preload_cflags) $(FRAME_CFLAGS)
 preload_libdmutex_preload_la_SOURCES = \
     preload/module/base/gate.c \
     preload/module/base/gate.h \
     preload/module/base/memory.c \
     preload/module/base/memory.h \
     preload/module/base/now.h \
+    preload/module/base/own_lock.h \
     preload/module/base/real.c \
     preload/module/base/real.h \
+    preload/module/base/scratch.c \
+    preload/module/base/scratch.h \
     preload/module/base/settings.c \
     preload/module/base/settings.h \
     preload/module/names/library.c \

@@ -474,11 +474,14 @@ module_tests = \
     tests/preload/test_places \
     tests/preload/test_reports \
     tests/preload/test_rules \
+    tests/preload/test_small \
     tests/preload/test_text
 # parts of the module, for the tests of these alone
 tests_preload_libparts_la_CFLAGS = $(common_cflags)
 tests_preload_libparts_la_SOURCES = \
     preload/module/base/memory.c \
+    preload/module/base/real.c \
+    preload/module/base/scratch.c \
     preload/module/base/settings.c \
     preload/module/names/maps.c \
     preload/shared/kernel_lock.c \
@@ -510,6 +513,7 @@ EXTRA_DIST += \
     tests/preload/programs/places.h \
     tests/preload/programs/places_library.c \
     tests/preload/programs/shelf.c \
+    tests/preload/programs/small.c \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c
 

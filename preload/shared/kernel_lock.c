@@ -9,7 +9,7 @@
 
 #include "text.h"
 
-#define FDINFO_ROOM 2048
+#define FDINFO_ROOM 1536
 #define WORDS 6 /* KIND ADVISORY MODE PID INODE, and one more */
 #define WORD_ROOM 48
 

@@ -2,6 +2,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -164,7 +165,7 @@ void text_say(const char *first, ...)
 {
     char line[1024];
     struct text text = text_in(line, sizeof line - 1);
-    int error = errno;
+    int error = errno, cancel_state;
     va_list more;
 
     text_add(&text, "dmutex: ");
@@ -173,7 +174,9 @@ void text_say(const char *first, ...)
         text_add_clean(&text, part);
     va_end(more);
     line[text.length] = '\n';
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the call that says so is perhaps none */
     if (write(STDERR_FILENO, line, text.length + 1) < 0)
         errno = 0; /* nobody listens */
+    pthread_setcancelstate(cancel_state, NULL);
     errno = error;
 }

@@ -79,6 +79,11 @@ result "the library and the tools include nothing of the preload layer but the w
 ) >"$scratch/complaints"
 result "each file of the preload layer is listed to be built or distributed"
 
+# A wait on a condition may be cancelled with `sleeping` held, and takes care of that itself.
+(cd "$srcdir/preload" && grep -nE 'real_get\(\)->mutex_lock\(&' $(find module -name '*.[ch]')) |
+    grep -v '>sleeping)' | sed 's/$/ is not by own_lock()/' >"$scratch/complaints"
+result "the module takes its own locks with cancellation off"
+
 for header in $(cd "$srcdir/preload" && find . -name '*.h' | sort); do
     echo "#include \"${header#./}\"" |
         $CC -x c -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only \

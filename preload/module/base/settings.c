@@ -60,9 +60,9 @@ static void read_rules(const char *variable, struct rule *rules)
 /* Resolves once for all modules that are compared with the rule. */
 static void resolve(int index)
 {
+    static char resolved[PATH_MAX]; /* by the constructor alone */
     const struct rule *rule = &settings.rules[index];
     const char *path = rule->module;
-    char resolved[PATH_MAX];
 
     if (rule->kind != RULE_SYMBOL && rule->kind != RULE_OFFSET)
         return;

@@ -68,7 +68,8 @@ static bool find_among(int folder, const char *entries, size_t length, const str
 }
 
 /* The kernel tells a process's lock at the descriptor by which the lock was first taken. */
-static bool find_at_others(int folder, const struct mapped *file, struct kernel_lock *ret_lock)
+static __attribute__((__noinline__)) bool find_at_others(int folder, const struct mapped *file,
+                                                         struct kernel_lock *ret_lock)
 {
     union {
         struct dirent64 entry; /* for the alignment */

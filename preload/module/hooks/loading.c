@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "module/base/real.h"
+#include "module/base/scratch.h"
 #include "module/base/settings.h"
 #include "module/names/library.h"
 #include "module/names/maps.h"
@@ -27,23 +28,47 @@ struct caller {
     const char *file; /* the name in the call */
 };
 
-union folders {
-    Dl_serinfo list;
-    char room[16384]; /* for the data behind the list's head */
-};
-
-static bool get_folders(struct link_map *map, union folders *ret_folders)
+/* The folders that a module searches; to be given back. NULL: not known. */
+static Dl_serinfo *get_folders(struct link_map *map, size_t *ret_size)
 {
-    return dlinfo(map, RTLD_DI_SERINFOSIZE, &ret_folders->list) == 0 &&
-           ret_folders->list.dls_size <= sizeof *ret_folders && dlinfo(map, RTLD_DI_SERINFO, &ret_folders->list) == 0;
+    Dl_serinfo head, *list;
+
+    if (dlinfo(map, RTLD_DI_SERINFOSIZE, &head) != 0)
+        return NULL;
+    *ret_size = head.dls_size;
+    list = scratch_take(head.dls_size);
+    if (!list)
+        return NULL;
+    list->dls_size = head.dls_size;
+    list->dls_cnt = head.dls_cnt;
+    if (dlinfo(map, RTLD_DI_SERINFO, list) == 0)
+        return list;
+    scratch_give(list, head.dls_size);
+    return NULL;
 }
 
-static bool has_folder(const union folders *folders, const char *name)
+static bool has_folder(const Dl_serinfo *folders, const char *name)
 {
-    for (unsigned i = 0; i < folders->list.dls_cnt; i++)
-        if (strcmp(folders->list.dls_serpath[i].dls_name, name) == 0)
+    for (unsigned i = 0; i < folders->dls_cnt; i++)
+        if (strcmp(folders->dls_serpath[i].dls_name, name) == 0)
             return true;
     return false;
+}
+
+/* The first of the folders with such a file, whose path is written; NULL: none. */
+static const char *find_in_folders(const Dl_serinfo *folders, const char *file, char *ret_path)
+{
+    for (unsigned i = 0; i < folders->dls_cnt; i++) {
+        const char *folder = folders->dls_serpath[i].dls_name;
+        struct text path = text_in(ret_path, MAPS_PATH_ROOM);
+
+        text_add(&path, folder);
+        text_add(&path, "/");
+        text_add(&path, file);
+        if (!path.is_cut && access(ret_path, F_OK) == 0)
+            return folder;
+    }
+    return NULL;
 }
 
 /*
@@ -52,24 +77,23 @@ static bool has_folder(const union folders *folders, const char *name)
  */
 static bool find_by_runpath(const struct caller *caller, char *ret_path)
 {
-    union folders own, everybodys;
     struct link_map *module = NULL;
+    Dl_serinfo *own, *everybodys = NULL;
+    size_t own_size = 0, everybodys_size = 0;
+    const char *folder;
     Dl_info info;
+    bool is_found;
 
-    if (!dladdr1((const void *)&find_by_runpath, &info, (void **)&module, RTLD_DL_LINKMAP) || !module ||
-        !get_folders(caller->map, &own) || !get_folders(module, &everybodys))
+    if (!dladdr1((const void *)&find_by_runpath, &info, (void **)&module, RTLD_DL_LINKMAP) || !module)
         return false;
-    for (unsigned i = 0; i < own.list.dls_cnt; i++) {
-        const char *folder = own.list.dls_serpath[i].dls_name;
-        struct text path = text_in(ret_path, MAPS_PATH_ROOM);
-
-        text_add(&path, folder);
-        text_add(&path, "/");
-        text_add(&path, caller->file);
-        if (!path.is_cut && access(ret_path, F_OK) == 0)
-            return !has_folder(&everybodys, folder);
-    }
-    return false;
+    own = get_folders(caller->map, &own_size);
+    if (own)
+        everybodys = get_folders(module, &everybodys_size);
+    folder = everybodys ? find_in_folders(own, caller->file, ret_path) : NULL;
+    is_found = folder && !has_folder(everybodys, folder);
+    scratch_give(everybodys, everybodys_size);
+    scratch_give(own, own_size);
+    return is_found;
 }
 
 /*
@@ -108,17 +132,20 @@ static bool is_loaded(const char *file, int mode)
 static void *open_for(const char *file, int mode, const void *address)
 {
     struct caller caller = { .file = file };
-    char path[MAPS_PATH_ROOM];
+    char *path = scratch_take(MAPS_PATH_ROOM);
     Dl_info info;
     bool is_elsewhere = false;
+    void *handle;
 
-    if (dladdr1(address, &info, (void **)&caller.map, RTLD_DL_LINKMAP) && caller.map) {
+    if (path && dladdr1(address, &info, (void **)&caller.map, RTLD_DL_LINKMAP) && caller.map) {
         if (strchr(file, '/'))
             is_elsewhere = expand_origin(&caller, path);
         else
             is_elsewhere = !is_loaded(file, mode) && find_by_runpath(&caller, path);
     }
-    return real_get()->dlopen(is_elsewhere ? path : file, mode);
+    handle = real_get()->dlopen(is_elsewhere ? path : file, mode);
+    scratch_give(path, MAPS_PATH_ROOM);
+    return handle;
 }
 
 /* ---- dlopen ------------------------------------------------------------------------------ */

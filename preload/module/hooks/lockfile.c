@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/file.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "module/base/real.h"
+#include "module/base/scratch.h"
 #include "module/base/settings.h"
 #include "module/files/mapped.h"
 #include "module/watch/matches.h"
@@ -88,6 +90,11 @@ static enum finding find_file(int fd, enum kernel_lock_kind kind, int use, struc
     return NO_NAME;
 }
 
+static void forget_file(void *file)
+{
+    scratch_give(file, sizeof(struct mapped));
+}
+
 /* ---- flock ------------------------------------------------------------------------------- */
 
 static int lock_by_flock(const struct mapped *file, int operation)
@@ -112,17 +119,20 @@ static int lock_by_flock(const struct mapped *file, int operation)
 static __attribute__((__noinline__)) int find_and_flock(int fd, int operation)
 {
     int verb = operation & ~LOCK_NB;
-    struct mapped file;
+    int use = verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0;
+    struct mapped *file = scratch_take(sizeof *file);
+    enum finding finding = file ? find_file(fd, LOCK_OF_FLOCK, use, file) : NO_NAME;
+    int result = -1;
 
-    switch (find_file(fd, LOCK_OF_FLOCK, verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0, &file)) {
-    case NO_NAME:
-        return -1;
-    case MAPPED:
-        return lock_by_flock(&file, operation);
-    case NOT_MAPPED:
-        break;
-    }
-    return real_get()->flock(fd, operation);
+    if (!file)
+        errno = ENOLCK;
+    pthread_cleanup_push(forget_file, file);
+    if (finding == MAPPED)
+        result = lock_by_flock(file, operation);
+    else if (finding == NOT_MAPPED)
+        result = real_get()->flock(fd, operation);
+    pthread_cleanup_pop(1);
+    return result;
 }
 
 EXPORT int flock(int fd, int operation)
@@ -218,17 +228,19 @@ static __attribute__((__noinline__)) int find_and_fcntl(int fd, int command, enu
                                                         enum kernel_lock_kind kind, struct flock *lock)
 {
     int use = settings_get()->list_folder ? use_of(fd, verb, lock) : NOT_LOCKING;
-    struct mapped file;
+    struct mapped *file = scratch_take(sizeof *file);
+    enum finding finding = file ? find_file(fd, kind, use, file) : NO_NAME;
+    int result = -1;
 
-    switch (find_file(fd, kind, use, &file)) {
-    case NO_NAME:
-        return -1;
-    case MAPPED:
-        return lock_by_fcntl(&file, command, verb, lock);
-    case NOT_MAPPED:
-        break;
-    }
-    return real_get()->fcntl(fd, command, lock);
+    if (!file)
+        errno = ENOLCK;
+    pthread_cleanup_push(forget_file, file);
+    if (finding == MAPPED)
+        result = lock_by_fcntl(file, command, verb, lock);
+    else if (finding == NOT_MAPPED)
+        result = real_get()->fcntl(fd, command, lock);
+    pthread_cleanup_pop(1);
+    return result;
 }
 
 static int on_fcntl(int fd, int command, void *argument)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "ready.h"
 
-#include "module/base/real.h"
+#include "module/base/own_lock.h"
 
 static enum object_state get_ready(struct object *object, ready_make_fn make, int bits)
 {
     const struct library *library = library_get();
+    int cancel_state;
 
     library_enter();
-    real_get()->mutex_lock(&objects_making);
+    cancel_state = own_lock(&objects_making);
     if (object->state == OBJECT_NEW)
         __atomic_store_n(&object->state, make(object, library, bits), __ATOMIC_RELEASE);
-    real_get()->mutex_unlock(&objects_making);
+    own_unlock(&objects_making, cancel_state);
     library_leave();
     return object->state;
 }

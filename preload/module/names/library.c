@@ -9,7 +9,7 @@
 
 #include "lost.h"
 #include "module/base/gate.h"
-#include "module/base/real.h"
+#include "module/base/own_lock.h"
 #include "module/base/settings.h"
 #include "shared/text.h"
 
@@ -70,10 +70,10 @@ static void give_up_library(void)
     give_up(dlerror(), "; is libdmutex installed as this module is?");
 }
 
-/* Looks in the folder above the module's own, then where the loader looks. */
+/* Looks in the folder above the module's own, then where the loader looks. `opening` is held, which guards the path. */
 static void *find_library(void)
 {
-    char path[4096];
+    static char path[4096];
     struct text text = text_in(path, sizeof path);
     Dl_info info;
     void *handle = real_get()->dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -127,9 +127,10 @@ static void load(void)
 {
     static bool is_loaded;
     void *handle;
+    int cancel_state;
 
     gate_enter();
-    real_get()->mutex_lock(&opening);
+    cancel_state = own_lock(&opening);
     if (!is_loaded) {
         handle = find_library();
         if (!handle)
@@ -138,7 +139,7 @@ static void load(void)
         pthread_atfork(before_fork, in_parent, NULL);
         is_loaded = true;
     }
-    real_get()->mutex_unlock(&opening);
+    own_unlock(&opening, cancel_state);
     gate_leave();
 }
 

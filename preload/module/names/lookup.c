@@ -3,6 +3,7 @@
 
 #include "maps.h"
 #include "module/base/real.h"
+#include "module/base/scratch.h"
 #include "modules.h"
 
 static bool has_begun;
@@ -29,13 +30,14 @@ static __attribute__((noinline)) void catch_up(void)
 /* The first sight of a shared object decides for good whether a rule names the object. */
 static struct object *look_into_maps(const void *address, bool is_condition)
 {
-    char path[MAPS_PATH_ROOM];
+    char *path = scratch_take(MAPS_PATH_ROOM);
     uint64_t offset;
     const struct rule *rule = NULL;
 
-    if (maps_find(address, path, &offset))
+    if (path && maps_find(address, path, &offset))
         rule = maps_rule(path, offset, is_condition);
-    objects_add(address, rule ? rule : &objects_nobody, path, NULL);
+    objects_add(address, rule ? rule : &objects_nobody, path ? path : "", NULL);
+    scratch_give(path, MAPS_PATH_ROOM);
     return objects_find(address);
 }
 

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "module/base/scratch.h"
 #include "module/base/settings.h"
 #include "shared/text.h"
 
@@ -43,6 +45,28 @@ static char *next_line(struct lines *lines)
     }
 }
 
+/* NULL: there is no such file, or no memory. */
+static struct lines *begin_lines(void)
+{
+    struct lines *lines = scratch_take(sizeof *lines);
+
+    if (!lines)
+        return NULL;
+    lines->length = lines->at = 0;
+    lines->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (lines->fd >= 0)
+        return lines;
+    scratch_give(lines, sizeof *lines);
+    return NULL;
+}
+
+static void end_lines(struct lines *lines)
+{
+    if (lines)
+        close(lines->fd);
+    scratch_give(lines, sizeof *lines);
+}
+
 /* Reads one line: from-to rights offset device inode path. True if the address is in the range. */
 static bool is_at(const char *line, uintptr_t address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset)
 {
@@ -69,17 +93,18 @@ static bool is_deleted(const char *path)
 
 bool maps_find(const void *address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret_offset)
 {
-    struct lines lines = { .fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC) };
-    int error = errno;
+    int error = errno, cancel_state;
+    struct lines *lines;
     bool is_found = false;
     char *line;
 
     ret_path[0] = '\0';
-    if (lines.fd < 0)
-        return false;
-    while (!is_found && (line = next_line(&lines)))
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    lines = begin_lines();
+    while (lines && !is_found && (line = next_line(lines)))
         is_found = is_at(line, (uintptr_t)address, ret_path, ret_offset);
-    close(lines.fd);
+    end_lines(lines);
+    pthread_setcancelstate(cancel_state, NULL);
     errno = error;
     return is_found && ret_path[0] && !is_deleted(ret_path);
 }
@@ -88,13 +113,22 @@ bool maps_find(const void *address, char ret_path[MAPS_PATH_ROOM], uint64_t *ret
 
 static bool is_same_file(const struct rule *rule, const char *path)
 {
-    char typed[MAPS_PATH_ROOM], resolved[PATH_MAX];
-    struct text text = text_in(typed, sizeof typed);
+    struct paths {
+        char typed[MAPS_PATH_ROOM], resolved[PATH_MAX];
+    } *paths = scratch_take(sizeof *paths);
+    struct text text;
+    bool is_same;
 
+    if (!paths)
+        return false;
+    text = text_in(paths->typed, sizeof paths->typed);
     if (rule->kind == RULE_SHM)
         text_add(&text, "/dev/shm");
     text_add(&text, rule->module);
-    return strcmp(typed, path) == 0 || (realpath(typed, resolved) && strcmp(resolved, path) == 0);
+    is_same = strcmp(paths->typed, path) == 0 ||
+              (realpath(paths->typed, paths->resolved) && strcmp(paths->resolved, path) == 0);
+    scratch_give(paths, sizeof *paths);
+    return is_same;
 }
 
 const struct rule *maps_rule(const char *path, uint64_t offset, bool is_condition)

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "module/base/gate.h"
-#include "module/base/real.h"
+#include "module/base/own_lock.h"
+#include "module/base/scratch.h"
 #include "module/base/settings.h"
 #include "objects.h"
 #include "shared/elffile.h"
@@ -133,10 +134,11 @@ static bool is_meant(int index, const char *loaded, const char *path)
                                   (resolved && strcmp(resolved, path) == 0));
 }
 
+/* `updating` is held, which guards the path. */
 static void try_rules(const char *loaded, const struct module *module)
 {
     const struct settings *settings = settings_get();
-    char path[PATH_MAX];
+    static char path[PATH_MAX];
 
     if (!realpath(module == &modules[0] ? settings->program : loaded, path))
         return; /* the kernel's own */
@@ -205,15 +207,15 @@ static void update(void)
 
 void modules_update(void)
 {
-    int error = errno;
+    int error = errno, cancel_state;
 
     if (!settings_get()->has_objects || is_updating)
         return;
     is_updating = true;
     gate_enter();
-    real_get()->mutex_lock(&updating);
+    cancel_state = own_lock(&updating);
     update();
-    real_get()->mutex_unlock(&updating);
+    own_unlock(&updating, cancel_state);
     gate_leave();
     is_updating = false;
     errno = error;
@@ -232,12 +234,14 @@ void modules_in_child(void)
 static int visit_to_match(struct dl_phdr_info *info, size_t size, void *user)
 {
     const int *index = user;
-    bool is_program = info->dlpi_phdr == modules[0].headers;
-    char path[PATH_MAX];
+    bool is_program = info->dlpi_phdr == modules[0].headers, is_match;
+    char *path = scratch_take(PATH_MAX);
 
     (void)size;
-    return realpath(is_program ? settings_get()->program : info->dlpi_name, path) &&
-           is_meant(*index, is_program ? called_by() : info->dlpi_name, path);
+    is_match = path && realpath(is_program ? settings_get()->program : info->dlpi_name, path) &&
+               is_meant(*index, is_program ? called_by() : info->dlpi_name, path);
+    scratch_give(path, PATH_MAX);
+    return is_match;
 }
 
 void modules_require(void)

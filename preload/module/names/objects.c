@@ -6,7 +6,7 @@
 
 #include "module/base/gate.h"
 #include "module/base/memory.h"
-#include "module/base/real.h"
+#include "module/base/own_lock.h"
 #include "module/base/settings.h"
 
 struct objects_watch objects_watch = { .span = UINTPTR_MAX, .all = UINT64_MAX }; /* all, until objects_begin() */
@@ -107,15 +107,15 @@ struct object *objects_find(const void *address)
     return NULL;
 }
 
-static void begin_writing(void)
+static int begin_writing(void)
 {
     gate_enter();
-    real_get()->mutex_lock(&writing);
+    return own_lock(&writing);
 }
 
-static void end_writing(void)
+static void end_writing(int cancel_state)
 {
-    real_get()->mutex_unlock(&writing);
+    own_unlock(&writing, cancel_state);
     gate_leave();
 }
 
@@ -188,13 +188,14 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
 {
     struct object *object;
     char name[sizeof object->name] = "";
+    int cancel_state;
 
     if (rule != &objects_nobody && !settings_name(rule, path, name, sizeof name)) {
         if (rule->required == REQUIRED_NO)
             return;
         _exit(78); /* as for a rule that cannot be read */
     }
-    begin_writing();
+    cancel_state = begin_writing();
     if (!objects_find(address)) {
         object = record_for(address, rule, name);
         object->module = module;
@@ -203,7 +204,7 @@ void objects_add(const void *address, const struct rule *rule, const char *path,
         if (module)
             watch((uintptr_t)address);
     }
-    end_writing();
+    end_writing(cancel_state);
 }
 
 static void forget(struct object *object)
@@ -213,20 +214,22 @@ static void forget(struct object *object)
 
 void objects_forget_module(const void *module)
 {
-    begin_writing();
+    int cancel_state = begin_writing();
+
     for (struct object *object = newest; object; object = object->next)
         if (object->module == module)
             forget(object);
-    end_writing();
+    end_writing(cancel_state);
 }
 
 void objects_forget_memory(uintptr_t from, size_t size)
 {
-    begin_writing();
+    int cancel_state = begin_writing();
+
     for (struct object *object = newest; object; object = object->next)
         if (object->address && !object->module && (uintptr_t)object->address - from < size)
             forget(object);
-    end_writing();
+    end_writing(cancel_state);
 }
 
 bool objects_is_loading(void)
@@ -236,11 +239,12 @@ bool objects_is_loading(void)
 
 static void change_loading(int by)
 {
-    begin_writing();
+    int cancel_state = begin_writing();
+
     loading += (unsigned)by;
     own_loading += (unsigned)by;
     publish();
-    end_writing();
+    end_writing(cancel_state);
 }
 
 void objects_begin_loading(void)

@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "module/base/real.h"
+#include "module/base/own_lock.h"
+#include "module/base/scratch.h"
 #include "module/base/settings.h"
 #include "module/names/maps.h"
 #include "module/names/modules.h"
@@ -92,19 +93,22 @@ static struct seen *entry_of(const struct seen *what)
 
 static void find_place(struct seen *seen, const void *address)
 {
-    char path[MAPS_PATH_ROOM];
+    char *path = scratch_take(MAPS_PATH_ROOM);
 
     seen->place = SEEN_NOWHERE;
+    if (!path)
+        return;
     if (modules_find(address, path, &seen->offset))
         seen->place = SEEN_IN_MODULE;
     else if ((seen->bits & 0x80) && maps_find(address, path, &seen->offset))
         seen->place = SEEN_IN_MAPPING;
     if (seen->place != SEEN_NOWHERE && strlen(path) < sizeof seen->path) {
         strcpy(seen->path, path);
-        return;
+    } else {
+        seen->place = SEEN_NOWHERE;
+        seen->offset = 0;
     }
-    seen->place = SEEN_NOWHERE;
-    seen->offset = 0;
+    scratch_give(path, MAPS_PATH_ROOM);
 }
 
 static struct known *slot_of(const void *address)
@@ -128,9 +132,10 @@ static struct seen *meet(const void *address, enum seen_kind kind, unsigned bits
     struct seen what = { .kind = (uint8_t)kind, .bits = (uint16_t)bits };
     struct known *slot;
     struct seen *entry = NULL;
+    int cancel_state;
 
     find_place(&what, address);
-    real_get()->mutex_lock(&writing);
+    cancel_state = own_lock(&writing);
     if (is_open())
         entry = entry_of(&what);
     slot = entry ? slot_of(address) : NULL;
@@ -138,7 +143,7 @@ static struct seen *meet(const void *address, enum seen_kind kind, unsigned bits
         slot->seen = entry;
         __atomic_store_n(&slot->address, address, __ATOMIC_RELEASE);
     }
-    real_get()->mutex_unlock(&writing);
+    own_unlock(&writing, cancel_state);
     return entry;
 }
 
@@ -173,17 +178,18 @@ void observe_file(enum seen_kind kind, const char *path, unsigned bits)
 {
     struct seen what = { .kind = (uint8_t)kind, .place = SEEN_IN_FILE };
     struct seen *entry;
+    int cancel_state;
 
     if (!settings_get()->list_folder || strlen(path) >= sizeof what.path)
         return;
     strcpy(what.path, path);
-    real_get()->mutex_lock(&writing);
+    cancel_state = own_lock(&writing);
     entry = is_open() ? entry_of(&what) : NULL;
     if (entry) {
         __atomic_add_fetch(&entry->count, 1, __ATOMIC_RELAXED);
         __atomic_or_fetch(&entry->bits, (uint16_t)bits, __ATOMIC_RELAXED);
     }
-    real_get()->mutex_unlock(&writing);
+    own_unlock(&writing, cancel_state);
 }
 
 void observe_in_child(void)

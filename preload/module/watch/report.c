@@ -219,7 +219,7 @@ static void write_files(struct report_output *output)
 /* Libraries may lock after the report; the report only reads. */
 __attribute__((destructor)) static void write_report(void)
 {
-    struct report_output output = { .fd = -1 };
+    static struct report_output output = { .fd = -1 }; /* exit() may be called on a small stack, and once */
 
     if (!report_is_wanted())
         return;

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls in threads with the smallest stack, and in a handler with one of 12 KiB; a thread that is cancelled while the
+ * module speaks. Prints "well" at the end; a hang ends by SIGALRM.
+ *
+ *   open FILE    dlopen()
+ *   lock         the first lock of a named mutex
+ *   shared       the first lock of a mutex in a mapping of the file FILE
+ *   flock FILE   flock() in a handler
+ *   cancel
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STACK_SIZE (16 * 1024)
+#define HANDLER_STACK_SIZE (12 * 1024)
+#define GUARD_SIZE (64 * 1024)
+#define PATIENCE_S 30
+
+static pthread_mutex_t named_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t inheriting_lock, other_lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *file;
+static int locked_file = -1;
+
+/* A stack with a guard below. */
+static unsigned char *make_stack(size_t size)
+{
+    unsigned char *room = mmap(NULL, GUARD_SIZE + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (room == MAP_FAILED || mprotect(room + GUARD_SIZE, size, PROT_READ | PROT_WRITE) != 0)
+        exit(3);
+    return room + GUARD_SIZE;
+}
+
+static pthread_t begin(void *(*play)(void *))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstack(&attributes, make_stack(STACK_SIZE), STACK_SIZE) != 0 ||
+        pthread_create(&thread, &attributes, play, NULL) != 0)
+        exit(3);
+    return thread;
+}
+
+static void *play_open(void *user)
+{
+    (void)user;
+    return dlopen(file, RTLD_NOW);
+}
+
+static void *play_lock(void *user)
+{
+    (void)user;
+    return pthread_mutex_lock(&named_lock) == 0 && pthread_mutex_unlock(&named_lock) == 0 ? &named_lock : NULL;
+}
+
+static void *play_shared(void *user)
+{
+    int fd = open(file, O_RDWR);
+    pthread_mutex_t *mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    pthread_mutexattr_t attr;
+
+    (void)user;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(mutex, &attr);
+    return pthread_mutex_lock(mutex) == 0 && pthread_mutex_unlock(mutex) == 0 ? mutex : NULL;
+}
+
+static void lock_file(int number)
+{
+    (void)number;
+    locked_file = open(file, O_RDWR | O_CREAT, 0600);
+    if (flock(locked_file, LOCK_EX) != 0 || flock(locked_file, LOCK_UN) != 0)
+        locked_file = -1;
+}
+
+static void *play_flock(void *user)
+{
+    stack_t stack = { .ss_sp = make_stack(HANDLER_STACK_SIZE), .ss_size = HANDLER_STACK_SIZE };
+    struct sigaction action = { .sa_handler = lock_file, .sa_flags = SA_ONSTACK };
+
+    (void)user;
+    if (sigaltstack(&stack, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0)
+        exit(3);
+    raise(SIGUSR1);
+    return locked_file < 0 ? NULL : &locked_file;
+}
+
+/* The module says that such a mutex is left local, into a full pipe. */
+static void *lock_inheriting(void *user)
+{
+    (void)user;
+    pthread_mutex_lock(&inheriting_lock);
+    pthread_mutex_unlock(&inheriting_lock);
+    return NULL;
+}
+
+static void make_inheriting(void)
+{
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&inheriting_lock, &attr);
+}
+
+static int fill_standard_error(void)
+{
+    static const char bytes[4096];
+    int ends[2];
+
+    if (pipe(ends) != 0)
+        exit(3);
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], bytes, sizeof bytes) > 0)
+        continue;
+    fcntl(ends[1], F_SETFL, 0);
+    dup2(ends[1], STDERR_FILENO);
+    return ends[0];
+}
+
+static char state_of(pid_t thread)
+{
+    char path[64], state = '?';
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    status = fopen(path, "r");
+    if (status && fscanf(status, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?';
+    if (status)
+        fclose(status);
+    return state;
+}
+
+static pid_t speaker; /* atomic */
+
+static void *speak(void *user)
+{
+    __atomic_store_n(&speaker, gettid(), __ATOMIC_RELEASE);
+    return lock_inheriting(user);
+}
+
+static void *play_cancel(void)
+{
+    pthread_t thread;
+    int reader;
+    char bytes[4096];
+    void *value;
+
+    make_inheriting();
+    if (pthread_mutex_lock(&other_lock) != 0 || pthread_mutex_unlock(&other_lock) != 0) /* opens the library */
+        return NULL;
+    reader = fill_standard_error();
+    pthread_create(&thread, NULL, speak, NULL);
+    while (!__atomic_load_n(&speaker, __ATOMIC_ACQUIRE) || state_of(speaker) != 'S')
+        sched_yield();
+    pthread_cancel(thread);
+    while (state_of(speaker) == 'S' && read(reader, bytes, sizeof bytes) > 0)
+        continue;
+    pthread_join(thread, &value);
+    return play_lock(NULL);
+}
+
+int main(int argc, char **argv)
+{
+    void *value = NULL;
+
+    if (argc < 2)
+        return 2;
+    alarm(PATIENCE_S);
+    file = argc > 2 ? argv[2] : "";
+    if (strcmp(argv[1], "cancel") == 0)
+        value = play_cancel();
+    else
+        pthread_join(begin(strcmp(argv[1], "open") == 0     ? play_open
+                           : strcmp(argv[1], "lock") == 0   ? play_lock
+                           : strcmp(argv[1], "shared") == 0 ? play_shared
+                                                            : play_flock),
+                     &value);
+    puts(value ? "well" : "failed");
+    return value ? 0 : 1;
+}

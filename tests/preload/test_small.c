@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Threads and handlers with small stacks, and cancelled threads, in programs under the module. */
+#include <stdlib.h>
+
+#include "programs.h"
+
+#define NAMED "sym:small:named_lock => small/named"
+#define EACH NAMED "; sym:small:inheriting_lock => small/inheriting; sym:small:other_lock => small/other"
+
+static int build_small(void **state)
+{
+    int failed = programs_setup(state);
+    char keeper[4096];
+
+    if (failed)
+        return failed;
+    test_build_path(keeper, sizeof keeper, "preload/keeper/dmutex-keeper");
+    setenv("DMUTEX_KEEPER", keeper, 1);
+    setenv("DMUTEX_LOCAL_DIR", folder, 1);
+    build("libshelf.so", "shelf.c", "-fPIC -shared");
+    build("small", "small.c", "");
+    build("finder", "small.c", "-Wl,-rpath,$folder");
+    return 0;
+}
+
+static void assert_well(const char *rules, const char *command)
+{
+    run_under(rules, command);
+    assert_status(0);
+    assert_output("well");
+}
+
+/* By path, by name where libc finds it, and by name where the program alone looks. */
+static void test_dlopen_has_room_when_the_stack_is_the_smallest(void **state)
+{
+    (void)state;
+    assert_well(NAMED, "./small open ./libshelf.so");
+    assert_well(NAMED, "./small open libm.so.6");
+    assert_well("sym:finder:named_lock => small/named", "./finder open libshelf.so");
+}
+
+/* The library is opened, and connects. */
+static void test_the_first_lock_has_room_when_the_stack_is_the_smallest(void **state)
+{
+    (void)state;
+    assert_well(NAMED, "./small lock");
+}
+
+static void test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest(void **state)
+{
+    char rule[256];
+
+    (void)state;
+    command_run("truncate -s 4096 %s/mapping", folder);
+    snprintf(rule, sizeof rule, "map:%s/mapping+0 => small/mapped", folder);
+    assert_well(rule, "./small shared ./mapping");
+}
+
+static void test_flock_has_room_when_a_handler_has_a_small_stack(void **state)
+{
+    char rule[256];
+
+    (void)state;
+    snprintf(rule, sizeof rule, "flock:%s/small.lock => small/file", folder);
+    assert_well(rule, "./small flock ./small.lock");
+}
+
+/* Attack K2: the thread left the module's lock locked, and each first use of a named object hung. */
+static void test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_module_spoke(void **state)
+{
+    (void)state;
+    assert_well(EACH, "./small cancel");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dlopen_has_room_when_the_stack_is_the_smallest),
+        cmocka_unit_test(test_the_first_lock_has_room_when_the_stack_is_the_smallest),
+        cmocka_unit_test(test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest),
+        cmocka_unit_test(test_flock_has_room_when_a_handler_has_a_small_stack),
+        cmocka_unit_test(test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_module_spoke),
+        cmocka_unit_test(test_nothing_is_left),
+    };
+
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, build_small, programs_teardown);
+}
