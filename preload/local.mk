@@ -63,6 +63,7 @@ preload_libdmutex_preload_la_SOURCES = \
     preload/module/hooks/mutex.h \
     preload/module/hooks/ready.c \
     preload/module/hooks/ready.h \
+    preload/module/hooks/root.c \
     preload/module/hooks/rwlock.c \
     preload/shared/export.h \
     preload/shared/kernel_lock.c \

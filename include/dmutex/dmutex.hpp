@@ -415,14 +415,25 @@ public:
             wait(guard);
     }
 
-    /* By std::chrono::steady_clock or std::chrono::system_clock. */
+    template <class Mutex, class Duration>
+    std::cv_status wait_until(std::unique_lock<Mutex> &guard,
+                              const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
+    {
+        return clock_wait(guard, time);
+    }
+    template <class Mutex, class Duration>
+    std::cv_status wait_until(std::unique_lock<Mutex> &guard,
+                              const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+    {
+        return clock_wait(guard, time);
+    }
+    /* Any other clock is asked again at the end of the wait: the time has come only if it says so. */
     template <class Mutex, class Clock, class Duration>
     std::cv_status wait_until(std::unique_lock<Mutex> &guard, const std::chrono::time_point<Clock, Duration> &time)
     {
-        struct timespec until = detail::to_timespec(time);
+        bool is_over = wait_for(guard, time - Clock::now()) == std::cv_status::timeout && Clock::now() >= time;
 
-        return returned(dcond_clockwait(&cond_, guard.mutex()->native_handle(),
-                                        detail::clock_of(static_cast<const Clock *>(nullptr)), &until));
+        return is_over ? std::cv_status::timeout : std::cv_status::no_timeout;
     }
     template <class Mutex, class Clock, class Duration, class Predicate>
     bool wait_until(std::unique_lock<Mutex> &guard, const std::chrono::time_point<Clock, Duration> &time,
@@ -448,6 +459,15 @@ public:
     native_handle_type native_handle() noexcept { return &cond_; }
 
 private:
+    template <class Mutex, class Clock, class Duration>
+    std::cv_status clock_wait(std::unique_lock<Mutex> &guard, const std::chrono::time_point<Clock, Duration> &time)
+    {
+        struct timespec until = detail::to_timespec(time);
+
+        return returned(dcond_clockwait(&cond_, guard.mutex()->native_handle(),
+                                        detail::clock_of(static_cast<const Clock *>(nullptr)), &until));
+    }
+
     static std::cv_status returned(int result)
     {
         if (result == ETIMEDOUT)

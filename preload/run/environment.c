@@ -119,6 +119,19 @@ bool environment_observe(char ***environment, const char *folder, GError **error
     return true;
 }
 
+void environment_put_first(char ***environment, const char *library)
+{
+    const char *before = g_environ_getenv(*environment, "LD_PRELOAD");
+    g_auto(GStrv) there = g_strsplit_set(before ? before : "", ": ", -1);
+    g_autoptr(GString) preload = g_string_new(library);
+
+    for (char **one = there; *one; one++) {
+        if (**one && strcmp(*one, library) != 0)
+            g_string_append_printf(preload, ":%s", *one);
+    }
+    set(environment, "LD_PRELOAD", preload->str);
+}
+
 void environment_print(char *const *environment, char *const *command)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(ours); i++) {

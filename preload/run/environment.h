@@ -18,6 +18,9 @@ bool environment_make(const struct plan *plan, const char *config, char ***ret_e
 /* For --list: the folder in which modules note used objects, and the module that notes the making of lock files. */
 bool environment_observe(char ***environment, const char *folder, GError **error);
 
+/* Moves a library to the front of LD_PRELOAD, or adds it there. */
+void environment_put_first(char ***environment, const char *library);
+
 /* Prints the new or different variables, and the command, as a shell takes both; without passwords. */
 void environment_print(char *const *environment, char *const *command);
 

@@ -259,3 +259,24 @@ GPtrArray *loaded_find(const struct program *program)
     }
     return search.loaded;
 }
+
+/* gcc's, clang's */
+static bool is_asan(const char *path)
+{
+    g_autofree char *name = g_path_get_basename(path);
+
+    return g_str_has_prefix(name, "libasan.so") || g_str_has_prefix(name, "libclang_rt.asan");
+}
+
+char *loaded_find_asan(const struct program *program)
+{
+    g_autoptr(GPtrArray) loaded = loaded_find(program);
+
+    for (guint i = 1; i < loaded->len; i++) { /* the first is the program */
+        const struct loaded *library = loaded->pdata[i];
+
+        if (is_asan(library->name))
+            return g_strdup(library->name);
+    }
+    return NULL;
+}

@@ -24,4 +24,10 @@ struct loaded {
  */
 GPtrArray *loaded_find(const struct program *program);
 
+/*
+ * The runtime of AddressSanitizer, as the loader names it, if the program needs it as a library; NULL: it does not. The
+ * runtime ends a program in which another library is loaded before. The caller frees the text.
+ */
+char *loaded_find_asan(const struct program *program);
+
 #endif

@@ -17,6 +17,7 @@
 #include "gather.h"
 #include "holders.h"
 #include "listing.h"
+#include "loaded.h"
 #include "mark.h"
 #include "options.h"
 #include "program.h"
@@ -53,6 +54,17 @@ static bool become(const struct run *run, char ***environment, GError **error)
                   g_strerror(reason));
 }
 
+/* The runtime of AddressSanitizer refuses to start behind another library. */
+static void put_asan_first(const struct run *run, char ***environment)
+{
+    g_autofree char *runtime = run->path ? loaded_find_asan(&run->program) : NULL;
+
+    if (!runtime)
+        return;
+    say_note("%s stands before the module, because the command is built with AddressSanitizer", runtime);
+    environment_put_first(environment, runtime);
+}
+
 /* ---- --list ------------------------------------------------------------------------------ */
 
 /* The folder is removed before this process ends as the child did, perhaps by a signal. */
@@ -61,8 +73,12 @@ static bool list_into(const struct run *run, int folder, const char *path, FILE 
 {
     int status;
 
-    if (!environment_observe(environment, path, error) ||
-        !child_run(run->path, run->options.command, *environment, &status, error)) {
+    if (!environment_observe(environment, path, error)) {
+        listing_remove(folder, path);
+        return false;
+    }
+    put_asan_first(run, environment);
+    if (!child_run(run->path, run->options.command, *environment, &status, error)) {
         listing_remove(folder, path);
         return false;
     }
@@ -202,6 +218,8 @@ static bool act(const struct run *run, GError **error)
         environment = g_get_environ();
     else if (!environment_make(run->plan, run->config, &environment, error))
         return false;
+    if (!is_plain)
+        put_asan_first(run, &environment);
     if (run->options.action == ACTION_DRY_RUN) {
         environment_print(environment, run->options.command);
         return true;

@@ -435,6 +435,27 @@ static void test_run_distributes_a_mutex_when_a_rule_names_it(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:state:queue"), 1);
 }
 
+/* Attack K4: the sanitizer's runtime ends a program in which another library is loaded before. */
+static void test_run_distributes_a_mutex_when_the_program_has_a_sanitizer(void **state)
+{
+    char library[4096];
+
+    (void)state;
+    test_build_path(library, sizeof library, "libdmutex/.libs");
+    write_file("checked.c", 0644,
+               "#include <pthread.h>\n"
+               "static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;\n"
+               "int main(void) { return pthread_mutex_lock(&queue_lock) || pthread_mutex_unlock(&queue_lock); }\n");
+    compile("checked.c", "checked", "-fsanitize=address");
+    command_run("LD_LIBRARY_PATH=%s exec %s -e 'sym:checked:queue_lock => run/checked' %s/checked", library, dmutex_run,
+                folder);
+    assert_status(0);
+    assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:state:checked"), 1);
+    command_run("LD_LIBRARY_PATH=%s exec %s --list %s/checked", library, dmutex_run, folder);
+    assert_status(0);
+    assert_errors("checked:queue_lock");
+}
+
 #define PAIRS "100000"
 
 /* Runs a program that locks and unlocks many times, with a line for the lock's section.  Returns its commands. */
@@ -500,6 +521,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_dry_run_hides_the_password_when_there_is_one),
         cmocka_unit_test(test_run_says_as_much_as_it_is_told_when_something_is_to_be_said),
         cmocka_unit_test(test_run_distributes_a_mutex_when_a_rule_names_it),
+        cmocka_unit_test(test_run_distributes_a_mutex_when_the_program_has_a_sanitizer),
         cmocka_unit_test(test_run_keeps_a_lease_when_the_rule_has_a_linger_time),
     };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads and handlers with small stacks, and cancelled threads, in programs under the module. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "programs.h"
 
@@ -72,6 +73,19 @@ static void test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_modul
     assert_well(EACH, "./small cancel");
 }
 
+/*
+ * Attack R8: the loader goes on without a module that it does not find.  A name space makes this process root, where it
+ * is not.
+ */
+static void test_the_module_says_so_when_a_program_leaves_it_behind(void **state)
+{
+    (void)state;
+    command_run("mkdir %s/root", folder);
+    run_under(NAMED, geteuid() == 0 ? "chroot root /none" : "unshare -r chroot root /none");
+    assert_status(127);
+    assert_errors("are not distributed");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +94,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest),
         cmocka_unit_test(test_flock_has_room_when_a_handler_has_a_small_stack),
         cmocka_unit_test(test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_module_spoke),
+        cmocka_unit_test(test_the_module_says_so_when_a_program_leaves_it_behind),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -63,7 +63,8 @@
     X(dlopen, dlopen, NULL)                                 \
     X(dlclose, dlclose, NULL)                               \
     X(munmap, munmap, NULL)                                 \
-    X(fork, fork, NULL)
+    X(fork, fork, NULL)                                     \
+    X(chroot, chroot, NULL)
 
 #define REAL_FIELD(field, function, version) __typeof__(function) *field;
 struct real {

@@ -24,6 +24,17 @@ using namespace std::chrono;
         }                                                                                  \
     } while (0)
 
+/* A clock of the program's own, at half the speed of the others. */
+struct slow_clock {
+    typedef nanoseconds duration;
+    typedef duration::rep rep;
+    typedef duration::period period;
+    typedef std::chrono::time_point<slow_clock> time_point;
+    static const bool is_steady = true;
+
+    static time_point now() { return time_point(duration(steady_clock::now().time_since_epoch() / 2)); }
+};
+
 /* The code of the std::system_error that `call` throws; 0: none. */
 template <class Call> static int thrown(Call call)
 {
@@ -251,6 +262,10 @@ static void waits()
         any.wait(guard, [&] { return stage == 3; });
         CHECK(cond.wait_for(guard, milliseconds(20)) == std::cv_status::timeout);
         CHECK(!cond.wait_until(guard, system_clock::now() - hours(1), [] { return false; }));
+        CHECK(cond.wait_until(guard, slow_clock::time_point()) == std::cv_status::timeout);
+        auto end = slow_clock::now() + milliseconds(20);
+        CHECK(!cond.wait_until(guard, end, [] { return false; }));
+        CHECK(slow_clock::now() >= end);
         CHECK(guard.owns_lock());
     }
     other.join();
