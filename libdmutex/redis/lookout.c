@@ -51,8 +51,7 @@ static struct dm_sentinel *describe(const struct dm_lookout *lookout, char ret_r
     }
     snprintf(ret_reason, DM_REASON_ROOM,
              "%d of %d sentinels have answered lately, and %d must agree on who the master is%s", heard,
-             dm_council_size(council), majority,
-             heard < majority ? ": start the others, or list in the URL the sentinels that have replaced them" : "");
+             dm_council_size(council), majority, heard < majority ? ": list the present ones in the URL" : "");
     return missing >= 0 ? lookout->sentinels[missing] : NULL;
 }
 
