@@ -128,6 +128,8 @@ libdmutex_libstore_la_SOURCES = \
 noinst_LTLIBRARIES += libdmutex/liblink.la
 libdmutex_liblink_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
 libdmutex_liblink_la_LIBADD = $(HIREDIS_LIBS)
+# libtool notes in the file which hiredis configure has chosen
+EXTRA_libdmutex_liblink_la_DEPENDENCIES = Makefile
 libdmutex_liblink_la_SOURCES = \
     libdmutex/link/address.c \
     libdmutex/link/address.h \
@@ -215,6 +217,7 @@ endif
 noinst_LTLIBRARIES += libdmutex/libredis.la
 libdmutex_libredis_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
 libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
+EXTRA_libdmutex_libredis_la_DEPENDENCIES = Makefile
 libdmutex_libredis_la_SOURCES = \
     libdmutex/redis/node.c \
     libdmutex/redis/node.h \
