@@ -13,7 +13,7 @@
  */
 static __thread unsigned held_count;
 
-static unsigned waiting;         /* threads that wait for a lock of the library; atomic */
+static unsigned collecting;      /* threads that fork, and have not all locks yet; atomic */
 static __thread bool owes_pause; /* see dm_mutex_owe_pause() */
 #define PAUSE_NS (100 * DM_NS_PER_US)
 #define PAUSES_MOST 100
@@ -67,13 +67,6 @@ bool dm_mutex_holds_none(void)
     return held_count == 0;
 }
 
-static void wait_for(struct dm_mutex *mutex)
-{
-    __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
-    dm_real.mutex_lock(&mutex->mutex);
-    __atomic_sub_fetch(&waiting, 1, __ATOMIC_RELAXED);
-}
-
 void dm_mutex_owe_pause(void)
 {
     owes_pause = true;
@@ -84,8 +77,18 @@ void dm_mutex_pause(void)
     if (!owes_pause)
         return;
     owes_pause = false;
-    for (int i = 0; i < PAUSES_MOST && __atomic_load_n(&waiting, __ATOMIC_RELAXED) > 0; i++)
+    for (int i = 0; i < PAUSES_MOST && __atomic_load_n(&collecting, __ATOMIC_RELAXED) > 0; i++)
         dm_poll(NULL, 0, PAUSE_NS);
+}
+
+void dm_mutex_begin_collecting(void)
+{
+    __atomic_add_fetch(&collecting, 1, __ATOMIC_RELAXED);
+}
+
+void dm_mutex_end_collecting(void)
+{
+    __atomic_sub_fetch(&collecting, 1, __ATOMIC_RELAXED);
 }
 
 void dm_mutex_lock(struct dm_mutex *mutex)
@@ -93,8 +96,7 @@ void dm_mutex_lock(struct dm_mutex *mutex)
     check_order(mutex->rank);
     held_count++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (dm_real.mutex_trylock(&mutex->mutex) != 0)
-        wait_for(mutex);
+    dm_real.mutex_lock(&mutex->mutex);
     note(mutex->rank, 1);
 }
 
@@ -128,7 +130,7 @@ void dm_mutex_reset(struct dm_mutex *mutex)
 void dm_mutex_fork_child(void)
 {
     held_count = 0;
-    waiting = 0;
+    collecting = 0;
 #ifdef DM_LOCK_CHECKS
     memset(held, 0, sizeof held);
 #endif

@@ -52,11 +52,13 @@ void dm_mutex_unlock(struct dm_mutex *mutex);
 
 /*
  * A thread that a peer keeps busy gives a lock back and takes it again at once, and a thread that waits for the lock is
- * not awake by then.  So a thread that has worked on as many bytes as one turn may take owes the others a pause, and
- * makes it where it holds no lock: until no thread waits for a lock of the library, for some 10 ms at most.
+ * not awake by then.  So a thread that has worked on as many bytes as one turn may take owes fork() a pause, and makes
+ * it where it holds no lock: while a fork() collects the locks of the library, for some 10 ms at most.
  */
 void dm_mutex_owe_pause(void);
 void dm_mutex_pause(void);
+void dm_mutex_begin_collecting(void);
+void dm_mutex_end_collecting(void);
 
 /* In a forked child: the lock is free and new. */
 void dm_mutex_reset(struct dm_mutex *mutex);

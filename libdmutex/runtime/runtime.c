@@ -403,12 +403,14 @@ void dm_runtime_fork_prepare(void)
     is_fork_bare = !dm_mutex_holds_none();
     if (is_fork_bare)
         return;
+    dm_mutex_begin_collecting();
     dm_loop_fork_prepare();
     dm_mutex_lock(&start);
     dm_state_lock();
     if (current)
         dm_store_fork_prepare(current->store);
     dm_log_fork_prepare();
+    dm_mutex_end_collecting();
 }
 
 void dm_runtime_fork_parent(void)
