@@ -187,16 +187,29 @@ static bool start_server(const char *directory, const char *path, char *ret_reas
     return true;
 }
 
+/* A server that is just ending is seen for a moment longer than it can be reached. */
+static bool is_served(const char *path, unsigned limit_ms)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(limit_ms);
+
+    while (dm_outside_has_listener(path)) {
+        if (dm_deadline_left_ns(&deadline) == 0)
+            return true;
+        dm_server_nap();
+    }
+    return false;
+}
+
 /*
  * Nobody answers here, but a server that was bound to this path lives: a second one would grant what the first has
  * granted.
  */
-static bool start_if_alone(int folder, const char *directory, char *ret_reason)
+static bool start_if_alone(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
     char path[256];
 
     find_path(folder, path);
-    if (*path && dm_outside_has_listener(path))
+    if (*path && is_served(path, url->connect_timeout_ms / 4))
         return complain(ret_reason,
                         "%.90s is served, but cannot be reached from here: the socket was deleted, or this process has "
                         "a folder of its own there (PrivateTmp, a container): end that server, which ss -xlp shows, or "
@@ -211,7 +224,7 @@ static int connect_or_start(int folder, const struct dm_url *url, const char *di
     struct dm_fault fault;
     int fd = connect_in(folder, url, &fault);
 
-    if (fd < 0 && fault.kind == DM_FAULT_ABSENT && !start_if_alone(folder, directory, ret_reason))
+    if (fd < 0 && fault.kind == DM_FAULT_ABSENT && !start_if_alone(folder, url, directory, ret_reason))
         return -1;
     if (fd < 0 && may_come(&fault))
         fd = await_answer(folder, url, &fault);
