@@ -479,7 +479,6 @@ bool dm_link_is_ready(struct dm_link *link)
     return is_ready;
 }
 
-/* Copied under the lock, because the session writes the sentence anew with each failure. */
 /* A server without TLS waits for the end of a line, and says nothing: so a caller may give up before the handshake. */
 static bool is_in_first_handshake(const struct dm_session *session)
 {
@@ -489,6 +488,7 @@ static bool is_in_first_handshake(const struct dm_session *session)
            strcmp(session->reason + length - tail, DM_SESSION_NO_ANSWER) == 0;
 }
 
+/* Copied under the lock, because the session writes the sentence anew with each failure. */
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_session *session = &link->session;

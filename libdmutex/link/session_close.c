@@ -157,14 +157,6 @@ void dm_session_end_idle(struct dm_session *session)
     shut(session);
 }
 
-void dm_session_forget_addresses(struct dm_session *session)
-{
-    dm_addresses_free(session->addresses);
-    dm_addresses_free(session->found);
-    session->addresses = session->found = NULL;
-    session->has_reached = false;
-}
-
 void dm_session_fail_address(struct dm_session *session, int error)
 {
     if (session->has_reached)

@@ -142,13 +142,20 @@ static void find_addresses(struct dm_session *session)
     }
 }
 
-/*
- * All addresses of a name are tried; then the name is looked up again, because the server may have moved.
- */
+/* The greeter may have named another server since these were looked up. */
+static void forget_unless_of(struct dm_addresses **addresses, const struct dm_address *address)
+{
+    if (dm_addresses_are_of(*addresses, address))
+        return;
+    dm_addresses_free(*addresses);
+    *addresses = NULL;
+}
+
+/* All addresses of a name are tried; then the name is looked up again, because the server may have moved. */
 static void open_by_address(struct dm_session *session)
 {
-    if (session->addresses && !dm_addresses_are_of(session->addresses, &session->options.address))
-        dm_session_forget_addresses(session);
+    forget_unless_of(&session->addresses, &session->options.address);
+    forget_unless_of(&session->found, &session->options.address);
     if (session->found)
         take_addresses(session, session->found);
     session->found = NULL;

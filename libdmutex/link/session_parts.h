@@ -41,9 +41,6 @@ void dm_session_go_on_without_look_up(struct dm_session *session);
 /* DM_SESSION_CONNECTING: goes on if a connect has succeeded, or all have failed. */
 void dm_session_check_connect(struct dm_session *session);
 
-/* As if nothing had been looked up. */
-void dm_session_forget_addresses(struct dm_session *session);
-
 /*
  * No address can be connected to.  The reason of another address of the same name whose server was reached in this
  * round stays.

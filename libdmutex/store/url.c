@@ -22,6 +22,7 @@
  */
 #define CLUSTER_SWITCH_MS DEFAULT_TIMEOUT_MS
 #define DB_MAX 999999
+#define HOST_MOST 255 /* bytes; names of DNS are shorter, and structs have room for no more */
 
 /*
  * user[:password]@ at the beginning, if there. The last '@' ends the login and the first ':' the user, so a password
@@ -85,8 +86,9 @@ static bool read_address(struct dm_part address, const char *default_port, char 
         return dm_url_complain(ret_reason, "the host is missing");
     if (!dm_part_number(port, 1, 65535, &number))
         return complain_of_port(ret_reason, port);
-    return (dm_part_set(host_slot, host) && dm_part_set(port_slot, port)) ||
-           dm_url_complain(ret_reason, "the host cannot be decoded");
+    if (!dm_part_set(host_slot, host) || !dm_part_set(port_slot, port))
+        return dm_url_complain(ret_reason, "the host cannot be decoded");
+    return strlen(*host_slot) <= HOST_MOST || dm_url_complain(ret_reason, "the host is longer than 255 bytes");
 }
 
 /*

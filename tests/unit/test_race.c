@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "link/race.h"
+#include "link/session.h"
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
@@ -301,6 +302,105 @@ static void test_the_race_goes_on_when_a_child_is_forked_meanwhile(void **state)
     dm_addresses_free(addresses);
 }
 
+/* ---- a session --------------------------------------------------------------------------- */
+
+/* The greeter of a server whose address is `*place`. */
+static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_address *place = user;
+
+    (void)ret_reason;
+    options->address = *place;
+    return DM_LOCATED;
+}
+
+static void begin_greeting(void *user)
+{
+    (void)user;
+}
+
+static int greet_with_nothing(void *user, struct dm_command *ret_round)
+{
+    (void)user;
+    *ret_round = (struct dm_command){ 0 };
+    return 0;
+}
+
+static uint64_t be_ready(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+/* Until the session waits for a look-up, or is open. */
+static void work(struct dm_session *session)
+{
+    session->is_wanted = true;
+    do
+        dm_session_work(session);
+    while (session->state != DM_SESSION_PREPARING && session->state != DM_SESSION_READY);
+}
+
+/* As the helper thread: begins, and ends with what the list has. */
+static void look_up(struct dm_session *session, struct dm_prepared *prepared, const char *const *list)
+{
+    listed = list;
+    dm_prepare(prepared, &session->options);
+    listed = NULL;
+    dm_session_go_on(session, prepared);
+}
+
+static void assert_peer(const struct dm_session *session, const char *host)
+{
+    struct sockaddr_in peer;
+    socklen_t length = sizeof peer;
+    char text[INET_ADDRSTRLEN];
+
+    assert_int_equal(session->state, DM_SESSION_READY);
+    assert_int_equal(getpeername(session->pipe.stream.fd, (struct sockaddr *)&peer, &length), 0);
+    assert_string_equal(inet_ntop(AF_INET, &peer.sin_addr, text, sizeof text), host);
+}
+
+/* A group's master has moved while its first name was looked up: that name's addresses are not the new master's. */
+static void test_a_late_look_up_is_not_used_when_the_server_has_another_name_by_then(void **state)
+{
+    static const char *const first[] = { "127.0.0.1", NULL }, *const second[] = { "127.0.0.2", NULL };
+    uint16_t port = 0;
+    int old = listen_at("127.0.0.1", &port, 5), server = listen_at("127.0.0.2", &port, 5);
+    char digits[8];
+    struct dm_address place = { .host = "old.test.example", .port = digits };
+    struct dm_link_options options = { .name = "x", .connect_timeout_ms = 1, .command_timeout_ms = 1000 };
+    const struct dm_greeter greeter = {
+        .locate = locate, .begin = begin_greeting, .round = greet_with_nothing, .ready = be_ready, .user = &place
+    };
+    struct dm_session session = { 0 };
+    struct dm_prepared late, prepared;
+
+    (void)state;
+    snprintf(digits, sizeof digits, "%u", port);
+    dm_session_init(&session, &options, &greeter);
+    work(&session);
+    dm_session_begin_preparing(&session, &late);
+    assert_int_equal(late.task, DM_PREPARING_WAY);
+    while (session.state != DM_SESSION_CLOSED) /* connect_timeout ends the wait for the look-up */
+        dm_session_work(&session);
+    session.is_wanted = false;
+    look_up(&session, &late, first);
+    place.host = "new.test.example";
+    session.options.connect_timeout_ms = 10000;
+    work(&session);
+    if (session.state == DM_SESSION_PREPARING) {
+        dm_session_begin_preparing(&session, &prepared);
+        look_up(&session, &prepared, second);
+    }
+    work(&session);
+    assert_peer(&session, "127.0.0.2");
+    dm_session_end(&session, "");
+    dm_addresses_free(session.addresses);
+    close(old);
+    close(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_the_second_is_tried_at_once_when_the_first_refuses),
         cmocka_unit_test(test_the_race_fails_when_all_addresses_refuse),
         cmocka_unit_test(test_the_race_goes_on_when_a_child_is_forked_meanwhile),
+        cmocka_unit_test(test_a_late_look_up_is_not_used_when_the_server_has_another_name_by_then),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,32 @@ static const char *const bad[] = {
     "redis+cluster://a,,b"
 };
 
+/* Else a name would be cut somewhere, and lead to another server, or to none again and again. */
+static void test_url_is_refused_when_a_host_is_longer_than_any_name(void **state)
+{
+    static const char *const forms[][2] = {
+        { "redis://", "" }, { "redis+sentinel://h,", "/m" }, { "redis+cluster://h,", "" }, { "redis+quorum://h,i,", "" }
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        char host[257], text[300], reason[DM_REASON_ROOM];
+        struct dm_url *url;
+
+        memset(host, 'a', sizeof host);
+        host[255] = '\0';
+        snprintf(text, sizeof text, "%s%s%s", forms[i][0], host, forms[i][1]);
+        url = dm_url_parse(text, reason);
+        assert_non_null(url);
+        dm_url_free(url);
+        host[255] = 'a';
+        host[256] = '\0';
+        snprintf(text, sizeof text, "%s%s%s", forms[i][0], host, forms[i][1]);
+        assert_null(dm_url_parse(text, reason));
+        assert_string_equal(reason, "the host is longer than 255 bytes");
+    }
+}
+
 /* A bad URL is refused with a sentence of one line. */
 static void test_url_is_refused_with_a_reason_when_bad(void **state)
 {
@@ -573,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_url_has_defaults_when_options_are_not_given),
         cmocka_unit_test(test_url_takes_options_when_given),
         cmocka_unit_test(test_url_is_refused_with_a_reason_when_bad),
+        cmocka_unit_test(test_url_is_refused_when_a_host_is_longer_than_any_name),
         cmocka_unit_test(test_url_is_refused_with_the_reason_when_a_line_break_is_at_its_end),
         cmocka_unit_test(test_url_has_tls_when_the_scheme_or_the_option_says_so),
         cmocka_unit_test(test_url_is_refused_when_tls_cannot_be_as_written),
