@@ -50,7 +50,7 @@ static bool read_all(int fd, char *bytes, size_t room, size_t *ret_length)
     return length < room;
 }
 
-/* A file that is written meanwhile may be longer than it was: what is read then ends at the length of before. */
+/* A file that grows meanwhile is refused as too long: it is being written, and half of it is of no use. */
 char *dm_file_read(const char *path, size_t most, size_t *ret_length)
 {
     int fd = dm_file_open(path);

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/fileid.h"
 #include "base/poll.h"
 #include "base/rank.h"
 #include "base/thread.h"
@@ -49,20 +50,21 @@
 struct dm_tls {
     SSL *ssl;
     int fd;
-    bool has_heard;    /* a byte of the server's has come */
-    bool is_other;     /* and that byte was not of TLS */
-    bool is_over;      /* the socket has ended, or failed with `error` */
-    int error;         /* errno value of the socket, 0: the server has closed */
-    size_t left;       /* bytes that this turn may still take from the socket */
-    int64_t turn_ns;   /* when this turn wanted its second piece; 0: not yet */
-    bool is_cut;       /* this turn has ended by its bound */
-    size_t idle;       /* bytes that have come since the last byte of the application */
-    bool lacks_cert;   /* see struct dm_tls_facts */
-    bool has_failed;   /* no call of OpenSSL any more */
-    bool holds;        /* see dm_tls_holds() */
-    short blocked;     /* POLLIN or POLLOUT: the socket was not ready within the present call; 0: it was */
-    bool reads_first;  /* a send waits for bytes of the server */
-    bool writes_first; /* a receive waits for room in the socket */
+    struct dm_fileid file; /* of fd: the program may close the number during the handshake */
+    bool has_heard;        /* a byte of the server's has come */
+    bool is_other;         /* and that byte was not of TLS */
+    bool is_over;          /* the socket has ended, or failed with `error` */
+    int error;             /* errno value of the socket, 0: the server has closed */
+    size_t left;           /* bytes that this turn may still take from the socket */
+    int64_t turn_ns;       /* when this turn wanted its second piece; 0: not yet */
+    bool is_cut;           /* this turn has ended by its bound */
+    size_t idle;           /* bytes that have come since the last byte of the application */
+    bool lacks_cert;       /* see struct dm_tls_facts */
+    bool has_failed;       /* no call of OpenSSL any more */
+    bool holds;            /* see dm_tls_holds() */
+    short blocked;         /* POLLIN or POLLOUT: the socket was not ready within the present call; 0: it was */
+    bool reads_first;      /* a send waits for bytes of the server */
+    bool writes_first;     /* a receive waits for room in the socket */
     char cert[DM_REASON_ROOM / 2];
     char reason[DM_REASON_ROOM];
 
@@ -428,7 +430,10 @@ static bool await(struct dm_tls *tls, short events, int64_t deadline_ns)
     leave();
     dm_poll(&poller, 1, left_ns);
     enter();
-    return true;
+    if (dm_fileid_has(&tls->file, tls->fd))
+        return true;
+    snprintf(tls->reason, DM_REASON_ROOM, "lost its descriptor: the program has closed it");
+    return false;
 }
 
 static bool shake_hands(struct dm_tls *tls, int64_t deadline_ns)
@@ -509,6 +514,7 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
         return NULL;
     }
     tls->fd = fd;
+    tls->file = dm_fileid_of(fd);
     tls->options = options;
     snprintf(tls->cert, sizeof tls->cert, "%s", options->cert ? options->cert : "");
     if (!dm_tls_files_read(&files, ret_reason)) {

@@ -18,7 +18,7 @@
 #include "link/tls_bound.h"
 #include "link/tls_calls.h"
 
-#define PATH_ROOM 160
+#define PATH_ROOM 1024 /* on the stack */
 #define FORK_WAITS_NS (100 * DM_NS_PER_MS)
 
 static const struct dm_tls_host host = {
@@ -59,8 +59,8 @@ static bool find_module(char ret_path[PATH_ROOM])
 static bool complain_of_version(const char *path, const char *version, char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM,
-             "%s is of version %.20s, and this program runs with libdmutex %s: start the program again", path, version,
-             PACKAGE_VERSION);
+             "%.160s is of version %.20s, and this program runs with libdmutex %s: start the program again", path,
+             version, PACKAGE_VERSION);
     return false;
 }
 

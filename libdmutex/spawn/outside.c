@@ -42,11 +42,12 @@ bool dm_outside_has_listener(const char *path)
 static bool read_line(const char *line, size_t length, char *ret_unit)
 {
     static const char suffix[] = ".service";
-    const char *colon = memchr(line, ':', length), *slash = memrchr(line, '/', length), *name = slash + 1;
+    const char *colon = memchr(line, ':', length), *slash = memrchr(line, '/', length), *name;
     size_t size;
 
     if (!colon || !slash || (strncmp(colon, "::", 2) != 0 && strncmp(colon, ":name=systemd:", 14) != 0))
         return false;
+    name = slash + 1;
     size = length - (size_t)(name - line);
     if (size <= strlen(suffix) || size >= DM_OUTSIDE_UNIT_ROOM ||
         memcmp(name + size - strlen(suffix), suffix, strlen(suffix)) != 0)

@@ -61,6 +61,21 @@ static void test_openssl_is_loaded_when_a_program_uses_tls(void **state)
     assert_output("0  libssl\n");
 }
 
+/* As in the environments of a build server. */
+static void test_openssl_is_loaded_when_the_path_of_the_library_is_long(void **state)
+{
+    char deep[320], module[4096];
+
+    (void)state;
+    snprintf(deep, sizeof deep, "%s/%0200d", folder, 0);
+    test_build_path(module, sizeof module, "libdmutex/.libs/libdmutex-tls.so");
+    command_run("mkdir -p %s/libdmutex && cp %s/libdmutex.so.0 %s && cp %s %s/libdmutex", deep, folder, deep, module,
+                deep);
+    assert_status(0);
+    run("tests/server/outsider", deep, "");
+    assert_output("0  libssl\n");
+}
+
 /* OpenSSL would be half the program's: a call of ours, or one of libssl's own. */
 static void test_tls_is_refused_when_the_program_exports_a_function_of_openssl(void **state)
 {
@@ -112,6 +127,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_openssl_is_loaded_when_a_program_uses_tls),
+        cmocka_unit_test(test_openssl_is_loaded_when_the_path_of_the_library_is_long),
         cmocka_unit_test(test_tls_is_refused_when_the_program_exports_a_function_of_openssl),
         cmocka_unit_test(test_tls_is_refused_when_the_module_is_missing),
         cmocka_unit_test(test_tls_is_refused_when_the_module_is_of_another_version),

@@ -413,6 +413,46 @@ static void test_the_end_is_no_error_when_the_peer_says_goodbye(void **state)
     end(&ends);
 }
 
+/* ---- a number that is the program's by now ----------------------------------------------- */
+
+/* Once the handshake has begun, the number of its socket is another file's. */
+static void *replace_socket(void *user)
+{
+    const struct ends *ends = user;
+    char hello[4096];
+    int fds[2];
+
+    assert_true(read(ends->peer_fd, hello, sizeof hello) > 0);
+    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), errno);
+    assert_int_equal(write(fds[1], "mine", 4), 4);
+    assert_int_equal(dup2(fds[0], ends->stream.fd), ends->stream.fd);
+    assert_int_equal(write(ends->peer_fd, "x", 1), 1); /* wakes a poll() of the socket */
+    close(fds[0]);
+    return (void *)(intptr_t)fds[1];
+}
+
+/* As a program does that closes all descriptors, and opens some. */
+static void test_a_file_of_the_program_is_left_alone_when_it_closes_the_socket_of_a_handshake(void **state)
+{
+    struct dm_tls_options options = { .is_on = true };
+    char reason[DM_REASON_ROOM] = "", bytes[8] = "";
+    struct ends ends;
+    void *other;
+
+    (void)state;
+    begin_sockets(&ends, TLS1_3_VERSION);
+    pthread_create(&ends.thread, NULL, replace_socket, &ends);
+    assert_false(dm_stream_secure(&ends.stream, &options, dm_clock_boot_ns() + WAIT_LIMIT_MS * DM_NS_PER_MS, reason));
+    pthread_join(ends.thread, &other);
+    assert_string_equal(reason, "lost its descriptor: the program has closed it");
+    assert_int_equal(recv(ends.stream.fd, bytes, sizeof bytes, MSG_DONTWAIT), 4);
+    assert_string_equal(bytes, "mine");
+    assert_int_equal(recv((int)(intptr_t)other, bytes, sizeof bytes, MSG_DONTWAIT), -1);
+    close((int)(intptr_t)other);
+    close(ends.stream.fd);
+    end(&ends);
+}
+
 /* ---- keys that take long ----------------------------------------------------------------- */
 
 /* The peer computes with a key of this group, and with no other, which TLS 1.2 lets it choose. */
@@ -558,6 +598,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bytes_go_on_when_the_peer_wants_other_keys),
         cmocka_unit_test(test_a_turn_has_an_end_when_the_peer_has_much_to_say),
         cmocka_unit_test(test_the_stream_breaks_when_the_peer_says_nothing_but_keys),
+        cmocka_unit_test(test_a_file_of_the_program_is_left_alone_when_it_closes_the_socket_of_a_handshake),
         cmocka_unit_test(test_a_key_is_refused_when_computing_with_it_takes_long),
         cmocka_unit_test(test_another_handshake_is_refused_when_the_peer_asks),
         cmocka_unit_test(test_the_end_is_no_error_when_the_peer_says_goodbye),
