@@ -20,7 +20,13 @@
 /* A command may leave processes behind for a moment; after this time they are told about. */
 #define LEFT_BEHIND_S 1
 
-static pid_t warden;
+/*
+ * Carries the number of a signal to the warden.  The same signal from elsewhere, as from `pkill dmutex`, may be pending
+ * there already, and would swallow ours; signals of this kind are queued.
+ */
+#define PASSED_ON SIGRTMIN
+
+static _Atomic pid_t warden; /* 0: none, or it has ended; the library's thread reads it */
 static int report = -1; /* the warden writes 0 or an errno value when the command was started, then its wait status */
 
 /* ---- the warden -------------------------------------------------------------------------- */
@@ -74,10 +80,11 @@ static void look_for_ends(struct job *job)
 static void deliver(const struct job *job, int number)
 {
     bool asks_to_end = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+    pid_t forbidden;
 
-    if (asks_to_end && !job->command->is_alone)
-        tree_signal(getpid(), number);
-    else if (!job->has_ended)
+    if (asks_to_end && !job->command->is_alone && tree_signal(getpid(), number, &forbidden))
+        return;
+    if (!job->has_ended)
         kill(job->pid, number);
 }
 
@@ -96,10 +103,10 @@ static void tell_left_behind(struct job *job)
 static void tell_of_death(const struct job *job)
 {
     int number = job->command->signal_of_death;
-    pid_t forbidden = number ? tree_signal(getpid(), number) : 0;
+    pid_t forbidden = 0;
     char text[SAY_NAME_ROOM];
 
-    if (forbidden)
+    if (number && tree_signal(getpid(), number, &forbidden) && forbidden)
         say("%s: dmutex run was killed, and process %d of another user goes on without the lock",
             say_name(job->command->name, text), (int)forbidden);
 }
@@ -113,6 +120,7 @@ static void watch(struct job *job)
     sigset_t signals = dm_relay_signals();
     struct timespec limit = { .tv_sec = LEFT_BEHIND_S };
 
+    sigaddset(&signals, PASSED_ON);
     look_for_ends(job);
     while (!job->is_over && getppid() == job->parent) {
         siginfo_t info = { 0 };
@@ -121,17 +129,21 @@ static void watch(struct job *job)
         if (number < 0 && errno == EAGAIN)
             tell_left_behind(job);
         else if (number > 0 && number != SIGCHLD && info.si_pid == job->parent)
-            deliver(job, number);
+            deliver(job, number == PASSED_ON ? info.si_value.sival_int : number);
         look_for_ends(job);
     }
 }
 
+/* No signal but SIGKILL ends the warden: a standard error without a reader would, and signals to the whole group. */
 static _Noreturn void keep_ward(const struct command *command, pid_t parent, int out, const sigset_t *mask)
 {
     struct job job = { .command = command, .parent = parent };
     pid_t self = getpid();
+    sigset_t all;
     int error;
 
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_NAME, "dmutex-warden");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGCHLD);
@@ -194,13 +206,27 @@ bool command_start(const struct command *command)
 }
 
 /*
+ * SIGCONT goes as it is, because the warden may be stopped.  So do all if the queue, which all processes of a user
+ * share, has no room: then a signal may be swallowed.
+ */
+static void forward(pid_t to, int number)
+{
+    const union sigval value = { .sival_int = number };
+
+    if (number == SIGCONT || sigqueue(to, PASSED_ON, value) < 0)
+        kill(to, number);
+}
+
+/*
  * A signal from the terminal (si_code above 0, from the kernel) goes to the whole group, to which the job belongs: it
- * has the signal already.
+ * has the signal already.  But a hangup goes to the leader of the session alone, as which `ssh -t` starts a command.
  */
 static void pass_on(const siginfo_t *info)
 {
-    if (info->si_signo == SIGCONT || info->si_code <= 0)
-        kill(warden, info->si_signo);
+    bool is_hangup = info->si_signo == SIGHUP && getsid(0) == getpid();
+
+    if (info->si_signo == SIGCONT || info->si_code <= 0 || is_hangup)
+        forward(warden, info->si_signo);
 }
 
 /* Other children of this process, from before exec, are nobody's business here. */
@@ -216,12 +242,18 @@ int command_await(void)
         if (sigwaitinfo(&signals, &info) > 0 && info.si_signo != SIGCHLD)
             pass_on(&info);
     }
+    warden = 0; /* the pid may be another process's from now on */
     return read_report(&status) ? status : end;
 }
 
+/* Without /proc only the warden knows the command. */
 pid_t command_signal_all(int number)
 {
-    return warden > 0 ? tree_signal(warden, number) : 0;
+    pid_t root = warden, forbidden = 0;
+
+    if (root > 0 && !tree_signal(root, number, &forbidden))
+        forward(root, number);
+    return forbidden;
 }
 
 bool command_ended_by_signal(int status)

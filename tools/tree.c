@@ -94,16 +94,17 @@ static bool mark(struct list *list, pid_t root)
  * A process that a descendant makes meanwhile is missed, unless the maker ends by the signal only after the look.  Then
  * the new process is an orphan that no signal has reached.
  */
-pid_t tree_signal(pid_t root, int number)
+bool tree_signal(pid_t root, int number, pid_t *ret_forbidden)
 {
     struct list list = read_all();
-    pid_t forbidden = 0;
+    bool can_look = list.count > 0;
 
+    *ret_forbidden = 0;
     while (mark(&list, root))
         continue;
     for (size_t i = 0; i < list.count; i++)
         if (list.processes[i].is_below && kill(list.processes[i].pid, number) < 0 && errno == EPERM)
-            forbidden = list.processes[i].pid;
+            *ret_forbidden = list.processes[i].pid;
     free(list.processes);
-    return forbidden;
+    return can_look;
 }

@@ -3,9 +3,13 @@
 #ifndef DM_TOOLS_TREE_H
 #define DM_TOOLS_TREE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
-/* Sends a signal to all descendants of `root`.  Any thread.  Returns one that this user may not signal, or 0. */
-pid_t tree_signal(pid_t root, int number);
+/*
+ * Sends a signal to all descendants of `root`.  Any thread.  *ret_forbidden: one that this user may not signal, or 0.
+ * False if there is no /proc, as in some containers: then nobody has got the signal.
+ */
+bool tree_signal(pid_t root, int number, pid_t *ret_forbidden);
 
 #endif

@@ -42,6 +42,22 @@ pid_t proc_parent(pid_t id)
     return look(id, &state, &parent) ? (pid_t)parent : 0;
 }
 
+bool proc_has_pending(pid_t id, int number)
+{
+    char path[64], line[200];
+    unsigned long long one, all = 0;
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)id);
+    status = fopen(path, "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "SigPnd: %llx", &one) == 1 || sscanf(line, "ShdPnd: %llx", &one) == 1)
+            all |= one;
+    if (status)
+        fclose(status);
+    return all >> (number - 1) & 1;
+}
+
 int proc_own_threads(void)
 {
     DIR *folder = opendir("/proc/self/task");

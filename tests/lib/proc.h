@@ -15,6 +15,9 @@ bool proc_is_alive(pid_t id);
 /* 0: there is none. */
 pid_t proc_parent(pid_t id);
 
+/* True if the signal waits for the process, or for its first thread. */
+bool proc_has_pending(pid_t id, int number);
+
 /* The number of threads of this process. */
 int proc_own_threads(void);
 

@@ -2,6 +2,7 @@
 /* dmutex run: the lock is kept while the command runs, and the exit status says when it was not. */
 #include "tool.h"
 
+#include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,91 @@ static void test_run_leaves_other_children_alone_when_a_script_became_it(void **
     kill(other, SIGKILL);
 }
 
+/* ---- the warden -------------------------------------------------------------------------- */
+
+/* The command's shell, which has the warden as its parent, is to write its own number last. */
+static pid_t warden(void)
+{
+    wait_until(tool_has("begun"));
+    return proc_parent((pid_t)tool_number("begun"));
+}
+
+/* What it says about the process left behind ends a program whose standard error has no reader. */
+static void test_run_keeps_the_lock_when_nobody_reads_its_errors(void **state)
+{
+    pid_t pid, keeping;
+
+    (void)state;
+    command_run("rm -f $F/begun $F/end; mkfifo $F/unread $F/end");
+    pid = tool_start("(: <$F/unread) & exec $dmutex run t/unread -- "
+                     "sh -c '(read go <$F/go) & echo $$ >$F/b; mv $F/b $F/begun; read end <$F/end' 2>$F/unread");
+    keeping = warden();
+    command_run("echo >$F/end");
+    wait_until(proc_has_pending(keeping, SIGPIPE) || !proc_is_alive(keeping));
+    assert_true(tool_is_held("t/unread"));
+    tool_go();
+    assert_int_equal(tool_await(pid), 0);
+}
+
+/* `pkill dmutex` finds both.  The kernel keeps one pending signal of a kind, and drops the second with its sender. */
+static void test_run_is_terminated_when_its_warden_gets_the_same_signal(void **state)
+{
+    pid_t pid = start_holder("", "t/both"), keeping = warden();
+
+    (void)state;
+    kill(keeping, SIGSTOP);
+    wait_until(proc_state(keeping) == 'T');
+    kill(keeping, SIGTERM);
+    kill(pid, SIGTERM);
+    wait_until(proc_has_pending(keeping, SIGTERM) && !proc_has_pending(pid, SIGTERM) && proc_state(pid) == 'S');
+    kill(keeping, SIGCONT);
+    assert_int_equal(tool_await(pid), 143);
+}
+
+/* The kernel tells the leader of a session alone that the terminal has gone. */
+static void test_run_passes_the_hangup_on_when_it_leads_the_session(void **state)
+{
+    int terminal, status;
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = forkpty(&terminal, NULL, NULL, NULL);
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c",
+              "exec $dmutex run t/hangup -- sh -c 'echo $$ >$F/b; mv $F/b $F/begun; read go <$F/go'", (char *)NULL);
+        _exit(127);
+    }
+    keeper_watch(pid);
+    wait_until(tool_has("begun"));
+    close(terminal);
+    status = keeper_reap(pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP);
+}
+
+/* There nobody finds the descendants, but the command is the warden's child. */
+static void test_run_signals_the_command_when_there_is_no_proc(void **state)
+{
+    static const char line[] = "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec $dmutex run t/blind -- "
+                               "sh -c \"echo \\$\\$ >$F/b; mv $F/b $F/begun; read go <$F/go\"'";
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    command_run("rm -f $F/begun");
+    pid = tool_start("%s", line);
+    wait_until(tool_has("begun"));
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_await(pid), 143);
+    command_run("rm -f $F/begun");
+    pid = tool_start("%s", line);
+    wait_until(tool_has("begun"));
+    break_lock("t/blind");
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(tool_has_said("ended with signal 15"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +361,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_all_descendants_when_it_is_terminated),
         cmocka_unit_test(test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself),
         cmocka_unit_test(test_run_leaves_other_children_alone_when_a_script_became_it),
+        cmocka_unit_test(test_run_keeps_the_lock_when_nobody_reads_its_errors),
+        cmocka_unit_test(test_run_is_terminated_when_its_warden_gets_the_same_signal),
+        cmocka_unit_test(test_run_passes_the_hangup_on_when_it_leads_the_session),
+        cmocka_unit_test(test_run_signals_the_command_when_there_is_no_proc),
     };
 
     test_begin(argc, argv);
