@@ -49,7 +49,8 @@ static bool is_localhost(const char *host)
 /*
  * AI_ADDRCONFIG leaves out a family of which the machine has no address, because some name servers leave a question for
  * that family without an answer.  But it takes no account of loopback: on a host with IPv6 alone, 127.0.0.1 is left
- * out.  So names of this machine, and names that have no address otherwise, are looked up without it.
+ * out, also of a name in /etc/hosts; then the name servers are asked, which may be away.  So names of this machine, and
+ * names that are not found with it for any reason, are looked up without it.
  */
 static int look_up(const struct dm_address *address, bool may_block, struct addrinfo **ret_found)
 {
@@ -59,7 +60,7 @@ static int look_up(const struct dm_address *address, bool may_block, struct addr
     hints.ai_flags = may_block ? AI_ADDRCONFIG : AI_NUMERICHOST;
     if (!may_block || !is_localhost(address->host))
         error = getaddrinfo(address->host, address->port, &hints, ret_found);
-    if (!may_block || (error == 0 && !is_loopback(*ret_found)) || (error != 0 && error != EAI_NONAME))
+    if (!may_block || (error == 0 && !is_loopback(*ret_found)))
         return error;
     if (error == 0)
         freeaddrinfo(*ret_found);

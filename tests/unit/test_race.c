@@ -29,6 +29,8 @@
 
 static const char *const *listed; /* the addresses of each name, NULL at the end; NULL: libc's own answer */
 
+static int usual_error; /* of a look-up with AI_ADDRCONFIG; 0: none */
+
 int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found);
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found);
 
@@ -36,6 +38,8 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
 {
     if (!listed)
         return __real_getaddrinfo(name, service, hints, found);
+    if (usual_error && hints->ai_flags & AI_ADDRCONFIG)
+        return usual_error;
     for (int i = 0; listed[i]; i++) {
         assert_int_equal(__real_getaddrinfo(listed[i], service, NULL, found), 0);
         while (*found && (*found)->ai_socktype == SOCK_STREAM)
@@ -160,6 +164,24 @@ static void test_localhost_has_its_address_when_the_network_is_ipv6_alone(void *
         _exit(!enter_ipv6_only() ? 2 : is_found("localhost") && is_found("LocalHost") ? 0 : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+}
+
+/* R5: a name of /etc/hosts, say, of which only the name servers are asked for the family that the machine has. */
+static void test_a_name_is_found_when_it_has_only_addresses_of_the_other_family(void **state)
+{
+    static const char *const list[] = { "127.0.0.1", NULL };
+    static const int errors[] = { EAI_NONAME, EAI_NODATA, EAI_AGAIN };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        struct dm_addresses *addresses;
+
+        usual_error = errors[i];
+        addresses = addresses_of(list, 1);
+        assert_string_equal(take(addresses), "127.0.0.1");
+        dm_addresses_free(addresses);
+    }
+    usual_error = 0;
 }
 
 /* ---- races ------------------------------------------------------------------------------- */
@@ -407,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_families_take_turns_when_a_name_has_both),
         cmocka_unit_test(test_the_good_address_is_first_when_a_look_up_finds_it_again),
         cmocka_unit_test(test_localhost_has_its_address_when_the_network_is_ipv6_alone),
+        cmocka_unit_test(test_a_name_is_found_when_it_has_only_addresses_of_the_other_family),
         cmocka_unit_test(test_the_second_wins_when_the_first_swallows_packets),
         cmocka_unit_test(test_the_second_is_tried_at_once_when_the_first_refuses),
         cmocka_unit_test(test_the_race_fails_when_all_addresses_refuse),
