@@ -364,6 +364,26 @@ static void show_as(const char *command)
         program_invocation_short_name = (char *)(uintptr_t)(slash ? slash + 1 : command);
 }
 
+/*
+ * At a loss this program does what its options say, not what DMUTEX_ONLOST or OnLost of dmutex.conf says, which may end
+ * it.  The variable takes the place of the key; once the library has read it, the command gets its own back.
+ */
+static int acquire_undisturbed(const struct job *job, dmutex_t *mutex)
+{
+    const char *given = getenv("DMUTEX_ONLOST");
+    char *kept = given ? strdup(given) : NULL;
+    int error;
+
+    setenv("DMUTEX_ONLOST", "log", 1);
+    error = acquire(job, mutex);
+    if (kept)
+        setenv("DMUTEX_ONLOST", kept, 1);
+    else
+        unsetenv("DMUTEX_ONLOST");
+    free(kept);
+    return error;
+}
+
 static int run(int argc, char **argv)
 {
     dmutex_t mutex;
@@ -381,7 +401,7 @@ static int run(int argc, char **argv)
     signal_of_loss = job.on_lost;
     show_as(job.command[0]);
     dmutex_setlost_np(lose, NULL);
-    error = acquire(&job, &mutex);
+    error = acquire_undisturbed(&job, &mutex);
     return error ? refused(&job, error) : run_holding(&job, &mutex);
 }
 

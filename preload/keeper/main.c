@@ -162,6 +162,16 @@ static void take_url(void)
     explicit_bzero(url, sizeof url);
 }
 
+/*
+ * OnDown and OnLost of dmutex.conf are not for the keeper, which has locks of others, and does what the rules say. A
+ * variable takes the place of its key.
+ */
+static void settle_settings(void)
+{
+    setenv("DMUTEX_ONLOST", "log", 1);
+    setenv("DMUTEX_ONDOWN", "wait", 1);
+}
+
 /* False if a person has started the keeper by hand. */
 static bool is_listening(int fd)
 {
@@ -184,6 +194,7 @@ int main(int argc, char **argv)
     if (chdir("/") < 0)
         return 1;
     ignore_signals();
+    settle_settings();
     take_url();
     say_begin();
     say(DMUTEX_LOG_INFO, "listening on %s", argv[1]);

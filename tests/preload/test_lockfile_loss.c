@@ -220,6 +220,29 @@ static void test_syslog_is_told_when_standard_error_is_for_reading(void **state)
     job_finish(job);
 }
 
+/* It has locks of others: OnLost of dmutex.conf is for programs. */
+static void test_the_keeper_lives_on_when_dmutex_conf_ends_programs_at_a_loss(void **state)
+{
+    struct job *job = start("mkdir -p conf/dmutex; "
+                            "printf \"[defaults]\\nOnLost=signal:KILL\\n\" >conf/dmutex/dmutex.conf; "
+                            "export XDG_CONFIG_HOME=$PWD/conf; flock y.lock flock x.lock "
+                            "sh -c \"echo has; read go; flock z.lock true; echo again; read go\" 2>&1");
+    int keeper;
+
+    (void)state;
+    job_expect(job, "has");
+    keeper = host_open_keeper(c);
+    assert_true(keeper >= 0);
+    lose();
+    assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
+    job_go(job);
+    job_expect(job, "again");
+    assert_false(wait_readable(keeper, 0));
+    assert_true(is_held("y.lock"));
+    close(keeper);
+    job_finish(job);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +255,7 @@ int main(int argc, char **argv)
         loss_test(test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_standard_error),
         loss_test(test_a_job_is_told_when_its_standard_error_is_a_pipe_of_another_user),
         loss_test(test_syslog_is_told_when_standard_error_is_for_reading),
+        loss_test(test_the_keeper_lives_on_when_dmutex_conf_ends_programs_at_a_loss),
     };
 
     test_begin(argc, argv);

@@ -118,6 +118,25 @@ static void test_run_sends_the_named_signal_when_the_lock_is_broken(void **state
     assert_true(tool_has_said("ended with signal 2"));
 }
 
+/* OnLost of dmutex.conf is for programs that hold a lock themselves; the command's environment stays as it is. */
+static void test_run_does_as_it_was_told_when_dmutex_conf_ends_programs_at_a_loss(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("mkdir -p $F/conf/dmutex; printf '[defaults]\\nOnLost=abort\\n' >$F/conf/dmutex/dmutex.conf; "
+                "rm -f $F/begun $F/lost");
+    pid = tool_start("unset DMUTEX_ONLOST; export XDG_CONFIG_HOME=$F/conf; "
+                     "exec $dmutex run --on-lost USR1 t/told -- sh -c 'trap \"echo >$F/lost\" USR1; echo >$F/begun; "
+                     "until read go <$F/go; do :; done; test -z \"${DMUTEX_ONLOST+set}\"'");
+    wait_until(tool_has("begun"));
+    break_lock("t/told");
+    wait_until(tool_has("lost"));
+    tool_go();
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(tool_has_said("ended with status 0"));
+}
+
 static void test_run_ends_the_command_when_the_server_is_killed(void **state)
 {
     pid_t pid;
@@ -352,6 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_all_descendants_when_the_lock_is_broken),
         cmocka_unit_test(test_run_lets_the_command_go_on_when_no_signal_is_wanted),
         cmocka_unit_test(test_run_sends_the_named_signal_when_the_lock_is_broken),
+        cmocka_unit_test(test_run_does_as_it_was_told_when_dmutex_conf_ends_programs_at_a_loss),
         cmocka_unit_test(test_run_ends_the_command_when_the_server_is_killed),
         cmocka_unit_test(test_run_ends_the_command_when_it_is_killed_itself),
         cmocka_unit_test(test_lock_is_free_when_the_process_group_is_killed),
