@@ -95,8 +95,8 @@ static void tell_left_behind(struct job *job)
     if (job->is_told)
         return;
     job->is_told = true;
-    say("%s: the command has ended, and the lock is kept until the processes end that it left behind; with --close it "
-        "is given back at once",
+    say("%s: the command has ended, but the lock is kept until all processes that it left behind have ended; --close "
+        "releases it with the command",
         say_name(job->command->name, text));
 }
 
