@@ -149,7 +149,7 @@ static void ask_to_confirm(struct dm_link *conn)
     conn_send(conn, command.bytes, command.length, true);
     conn_push(conn, 0)->is_confirm = true;
     conn->is_confirming = true;
-    free(command.bytes);
+    dm_command_free(&command);
 }
 
 void conn_take_confirm(struct dm_link *conn, redisReply *reply)

@@ -19,7 +19,7 @@ void conn_look_if_due(struct dm_link *conn, int64_t pause_ns)
     command = conn->greeter.look(conn->greeter.user);
     conn_end_asking();
     net_send(conn->link, TO_SERVER, command.bytes, command.length);
-    free(command.bytes);
+    dm_command_free(&command);
     slot = conn_push(conn, 0);
     slot->is_look = true;
     dm_look_note_sent(&conn->look, slot->sent_ns);

@@ -38,7 +38,7 @@ local function split(label)
 end
 
 -- True if another token can follow, which must be below 2^52, too.
-local function is_followed(token) return token and is_token(token + 1) end
+local function is_followed(token) return is_token(token) and is_token(token + 1) end
 
 -- A token beyond 2^52 is not ours: refused before anything is written.
 local function check_seen(seen)
