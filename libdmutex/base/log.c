@@ -129,7 +129,7 @@ static void DM_PRINTF(1, 2) say(const char *format, ...)
 
 /*
  * Opens a file, or a device such as a terminal; never through a link, which may belong to another user, and nothing
- * that makes writers wait.
+ * that makes writers wait.  -1 with errno.
  */
 static int open_log(const char *path, const char **ret_why)
 {
@@ -146,6 +146,7 @@ static int open_log(const char *path, const char **ret_why)
         return fd;
     close(fd);
     *ret_why = "is neither a file nor a device";
+    errno = EINVAL;
     return -1;
 }
 
@@ -174,24 +175,29 @@ static int log_file(void)
     return old;
 }
 
-/* value: warn|info|debug[:path] */
-static void take_setting(const char *value, const char *from)
+/*
+ * value: warn|info|debug[:path].  A log that the user asks for and cannot have is told, and goes to standard error.
+ * But a file for all users may name a log that this user may not write: then there is no log, and nothing to tell.
+ */
+static void take_setting(const char *value, const char *from, bool is_asked)
 {
     const char *colon = strchrnul(value, ':'), *why = "";
-    int level = level_by_name(value, (size_t)(colon - value));
+    int level = level_by_name(value, (size_t)(colon - value)), fd = -1;
 
     if (!level) {
         level = DMUTEX_LOG_WARN;
         say("%s: \"%.*s\" is none of warn, info and debug: warn is taken", from, (int)(colon - value), value);
     }
     if (*colon) {
-        int fd = open_tagged(colon + 1, &why);
-
-        env_path = fd >= 0 ? strdup(colon + 1) : NULL;
-        if (fd >= 0)
-            __atomic_store_n(&env_fd, fd, __ATOMIC_RELAXED);
-        else
+        fd = open_tagged(colon + 1, &why);
+        if (fd < 0 && errno == EACCES && !is_asked)
+            return;
+        if (fd < 0)
             say("%s: %.400s cannot be the log, because it %s: the log goes to standard error", from, colon + 1, why);
+    }
+    if (fd >= 0) {
+        env_path = strdup(colon + 1);
+        __atomic_store_n(&env_fd, fd, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&env_level, level, __ATOMIC_RELEASE);
 }
@@ -201,7 +207,7 @@ static void read_environment(void)
     const char *value = secure_getenv("DMUTEX_LOG");
 
     if (value)
-        take_setting(value, "DMUTEX_LOG");
+        take_setting(value, "DMUTEX_LOG", true);
 }
 
 void dm_log_set_default(const char *value, const char *from)
@@ -210,7 +216,7 @@ void dm_log_set_default(const char *value, const char *from)
 
     pthread_once(&env_once, read_environment);
     if (!__atomic_load_n(&env_level, __ATOMIC_RELAXED) && !__atomic_test_and_set(&is_set, __ATOMIC_RELAXED))
-        take_setting(value, from);
+        take_setting(value, from, false);
 }
 
 /* Without memory the line is lost, and nothing else. */

@@ -26,7 +26,7 @@ void dm_log_set(dmutex_log_fn log, void *user);
 
 /*
  * Where messages go if DMUTEX_LOG does not say: `value` is as in DMUTEX_LOG, and `from` names its source in messages.
- * The first call counts, and later ones do nothing.
+ * The first call counts, and later ones do nothing.  A file that this user may not write is no log.
  */
 void dm_log_set_default(const char *value, const char *from);
 

@@ -291,13 +291,14 @@ static bool replace(const char *path, const dmutex_stats_t *stats, const struct 
 /* Of this process, for all its runtimes. */
 static bool is_told;
 
-static void write_file(const char *path, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
+/* A file for all users may name a folder that this user may not write. */
+static void write_file(const struct dm_metrics *metrics, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     int kept = errno;
 
-    if (!replace(path, stats, gauges) && !is_told) {
+    if (!replace(metrics->path, stats, gauges) && !is_told && (metrics->is_asked || errno != EACCES)) {
         is_told = true;
-        dm_log_alarm("the metrics file %.300s cannot be written: %s", path, strerror(errno));
+        dm_log_alarm("the metrics file %.300s cannot be written: %s", metrics->path, strerror(errno));
     }
     errno = kept;
 }
@@ -330,18 +331,19 @@ static bool write_changes(struct dm_runtime *runtime)
     has_changed = sum != metrics->written;
     metrics->written = sum;
     if (has_changed)
-        write_file(metrics->path, &stats, gauges);
+        write_file(metrics, &stats, gauges);
     free_gauges(gauges);
     return has_changed;
 }
 
 /* ---- when -------------------------------------------------------------------------------- */
 
-void dm_metrics_init(struct dm_metrics *metrics, const char *pattern, bool has_names)
+void dm_metrics_init(struct dm_metrics *metrics, const struct dm_settings *settings)
 {
-    metrics->has_names = has_names;
-    if (*pattern)
-        metrics->path = dm_metrics_path(pattern, (int)getpid());
+    metrics->has_names = settings->has_metrics_names;
+    metrics->is_asked = settings->asks_for_metrics;
+    if (*settings->metrics)
+        metrics->path = dm_metrics_path(settings->metrics, (int)getpid());
 }
 
 void dm_metrics_arm(struct dm_runtime *runtime)

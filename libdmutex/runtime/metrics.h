@@ -20,6 +20,7 @@
 #include "dmutex/stats.h"
 
 struct dm_runtime;
+struct dm_settings;
 
 #define DM_METRICS_NS (10 * DM_NS_PER_S)
 
@@ -29,6 +30,7 @@ struct dm_runtime;
 struct dm_metrics {
     char *path;     /* NULL: no file.  Written when the runtime is made */
     bool has_names; /* DMUTEX_METRICS_NAMES: each name has gauges of its own */
+    bool is_asked;  /* by this user, who is told if the file cannot be written */
 
     /* Guarded by the state lock. */
     bool is_armed;
@@ -52,8 +54,8 @@ struct dm_gauges {
     struct dm_gauge each[DM_METRICS_NAMES];
 };
 
-/* `pattern` is a path with %p for the process id; "": no file.  Without memory there is no file either. */
-void dm_metrics_init(struct dm_metrics *metrics, const char *pattern, bool has_names);
+/* Without memory there is no file. */
+void dm_metrics_init(struct dm_metrics *metrics, const struct dm_settings *settings);
 
 /* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
 static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)

@@ -145,7 +145,7 @@ static int make(struct dm_runtime **ret_runtime)
         undo(runtime);
         return error;
     }
-    dm_metrics_init(&runtime->metrics, runtime->settings.metrics, runtime->settings.has_metrics_names);
+    dm_metrics_init(&runtime->metrics, &runtime->settings);
     dm_ident_draw(&runtime->ident, runtime->settings.host);
     if (!start_runtime(runtime)) {
         error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);

@@ -77,6 +77,7 @@ static bool take_environment(const struct dm_conffile *file, struct dm_settings 
     read_linger(settings);
     read_metrics_names(settings);
     snprintf(settings->host, sizeof settings->host, "%s", value_of("DMUTEX_HOST", file->host));
+    settings->asks_for_metrics = *value_of("DMUTEX_METRICS", "");
     settings->metrics = strdup(value_of("DMUTEX_METRICS", file->metrics));
     return settings->metrics;
 }

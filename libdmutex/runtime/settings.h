@@ -20,6 +20,7 @@ struct dm_settings {
     uint32_t lease_ms;       /* of objects that have no lease of their own: Lease of dmutex.conf(5), else 0 */
     char host[DM_HOST_ROOM]; /* DMUTEX_HOST; "": the host's own name */
     bool has_metrics_names;  /* DMUTEX_METRICS_NAMES=yes */
+    bool asks_for_metrics;   /* the path is of DMUTEX_METRICS, and not of a file for all users */
     char *metrics; /* DMUTEX_METRICS, with %p; "": no file.  To be freed, also after a failure; may be NULL then */
 };
 

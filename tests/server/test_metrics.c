@@ -225,6 +225,21 @@ static void test_locks_go_on_when_the_file_cannot_be_written(void **state)
     assert_none("taken.*");
 }
 
+/* As /etc/dmutex/dmutex.conf may name a folder that is another user's: the user's programs say nothing about it. */
+static void test_nothing_is_said_when_the_folder_of_dmutex_conf_is_for_others(void **state)
+{
+    (void)state;
+    command_run("umask 022; cd %s && mkdir -p others conf/dmutex && chmod 0 others && "
+                "printf '[defaults]\\nMetrics=%%s/others/x.prom\\n' \"$PWD\" >conf/dmutex/dmutex.conf && "
+                "less=; test $(id -u) != 0 || less='setpriv --bounding-set=-dac_override,-dac_read_search'; "
+                "XDG_CONFIG_HOME=$PWD/conf DMUTEX_URL='%s' DMUTEX_PRIVATE=libc exec $less %s --lock ''",
+                the_server->folder, the_server->url, program_path);
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+    assert_return_code(chmod(server_file(the_server, "others"), 0700), errno);
+    assert_none("others/x.prom*");
+}
+
 /* A process whose mutexes are local, or that only asks about a mutex, has nothing to tell. */
 static void test_no_file_is_written_when_nothing_is_locked_on_the_server(void **state)
 {
@@ -303,6 +318,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
         cmocka_unit_test(test_file_tells_what_is_held_now),
         cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
+        cmocka_unit_test(test_nothing_is_said_when_the_folder_of_dmutex_conf_is_for_others),
         cmocka_unit_test(test_no_file_is_written_when_nothing_is_locked_on_the_server),
         cmocka_unit_test(test_no_file_is_written_when_the_program_has_rights_of_its_file),
         cmocka_unit_test(test_dashboard_names_only_metrics_that_are_written),

@@ -2,9 +2,12 @@
 /* base/log and base/date: a line of DMUTEX_LOG has a time, a name and a level, and is one line. */
 #include "../lib/testlib.h"
 
+#include <fcntl.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +56,37 @@ static void assert_matches(const char *text, const char *pattern)
     if (regexec(&regex, text, 0, NULL, 0) != 0)
         fail_msg("\"%s\" does not match %s", text, pattern);
     regfree(&regex);
+}
+
+/*
+ * As /etc/dmutex/dmutex.conf may name a log that is root's: the programs of all other users would talk about it.  First
+ * of all tests, because the environment is read once.
+ */
+static void test_nothing_is_said_when_the_log_of_a_file_is_for_others(void **state)
+{
+    char value[64], said[200] = "";
+    int ends[2], status;
+    pid_t pid;
+
+    (void)state;
+    snprintf(value, sizeof value, "info:%s", path);
+    assert_return_code(chmod(path, 0), errno);
+    assert_return_code(pipe2(ends, O_CLOEXEC), errno);
+    pid = fork();
+    if (pid == 0) {
+        unsetenv("DMUTEX_LOG");
+        if (dup2(ends[1], STDERR_FILENO) < 0 || (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0))
+            _exit(2);
+        dm_log_set_default(value, "Log of dmutex.conf");
+        dm_log_warn("anything");
+        _exit(access(path, W_OK) == 0);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], said, sizeof said - 1), 0);
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_return_code(chmod(path, 0600), errno);
 }
 
 #define TIME "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"
@@ -126,6 +160,7 @@ static void test_date_is_written_when_the_clock_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_said_when_the_log_of_a_file_is_for_others),
         cmocka_unit_test(test_line_has_time_name_and_level),
         cmocka_unit_test(test_line_is_one_line_whatever_a_server_says),
         cmocka_unit_test(test_line_ends_when_the_text_is_long),
