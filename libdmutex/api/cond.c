@@ -207,8 +207,7 @@ static int find_for(const struct seen *cond, struct dm_runtime *runtime, const c
 /*
  * With a mutex of the server. The order is the order of errors: bad condition, bad mutex (EINVAL), not the holder
  * (EPERM), then the group and the binding. The holder is asked for before the binding, because a wrong caller must not
- * bind the condition for others; dm_condition_wait() asks once more, under the lock. A cancellation can end the sleep
- * only, which is why the caller's own state goes along.
+ * bind the condition for others; dm_condition_wait() asks once more, under the lock.
  */
 static DM_OWN_FRAME int look_at(dcond_t *cond, dmutex_t *mutex, struct dm_runtime *runtime,
                                 struct dm_condition *ret_condition, struct dm_target *ret_target)
@@ -223,6 +222,7 @@ static DM_OWN_FRAME int look_at(dcond_t *cond, dmutex_t *mutex, struct dm_runtim
     return result ? result : find_for(&seen, runtime, ret_target->key, ret_condition);
 }
 
+/* A cancellation can end the sleep only, which is why the caller's own state goes along. */
 static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline *deadline)
 {
     struct dm_visit visit = dm_visit_begin();
