@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,11 +89,19 @@ static void deliver(const struct job *job, int number)
         kill(job->pid, number);
 }
 
+/* False while a write would wait for the reader, and the job's signals with it. */
+static bool may_say(void)
+{
+    struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+    return poll(&room, 1, 0) > 0;
+}
+
 static void tell_left_behind(struct job *job)
 {
     char text[SAY_NAME_ROOM];
 
-    if (job->is_told)
+    if (job->is_told || !may_say())
         return;
     job->is_told = true;
     say("%s: the command has ended, but the lock is kept until all processes that it left behind have ended; --close "

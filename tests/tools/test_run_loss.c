@@ -303,6 +303,23 @@ static void test_run_keeps_the_lock_when_nobody_reads_its_errors(void **state)
     assert_int_equal(tool_await(pid), 0);
 }
 
+/* The warden must not wait for a reader: another, which began later, has said the same by then. */
+static void test_run_is_terminated_when_its_errors_are_not_read_and_the_pipe_is_full(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun; mkfifo $F/full");
+    pid = tool_start("exec 8<>$F/full; dd if=/dev/zero of=$F/full bs=4096 oflag=nonblock; exec $dmutex run t/full -- "
+                     "sh -c 'sleep 1000 & echo $! >$F/b; mv $F/b $F/begun' 2>&8");
+    wait_until(tool_has("begun"));
+    command_run("$dmutex run t/later -- sh -c 'sleep 1000 & echo $! >$F/later' 2>$F/said & "
+                "until grep -q 'has ended' $F/said; do sleep 0.1; done; kill $(cat $F/later); wait");
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_await(pid), 0);
+    assert_false(proc_is_alive((pid_t)tool_number("begun")));
+}
+
 /* `pkill dmutex` finds both.  The kernel keeps one pending signal of a kind, and drops the second with its sender. */
 static void test_run_is_terminated_when_its_warden_gets_the_same_signal(void **state)
 {
@@ -382,6 +399,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself),
         cmocka_unit_test(test_run_leaves_other_children_alone_when_a_script_became_it),
         cmocka_unit_test(test_run_keeps_the_lock_when_nobody_reads_its_errors),
+        cmocka_unit_test(test_run_is_terminated_when_its_errors_are_not_read_and_the_pipe_is_full),
         cmocka_unit_test(test_run_is_terminated_when_its_warden_gets_the_same_signal),
         cmocka_unit_test(test_run_passes_the_hangup_on_when_it_leads_the_session),
         cmocka_unit_test(test_run_signals_the_command_when_there_is_no_proc),
