@@ -7,7 +7,7 @@
 #   joins ".0" to small tokens as well. So the comparison of an owner that passes on a test server is always true, or
 #   never, on the real one.
 # Where: Lua 5.1 in redis-server formats with "%.14g" where it joins; redis-server 7.0.15, src/script_lua.c,
-#   luaRedisGenericCommand(), with "%.17g" for arguments. miniredis 2.40.0 uses gopher-lua 1.1.1, value.go,
+#   luaArgsToRedisArgv(), with "%.17g" for arguments. miniredis 2.40.0 uses gopher-lua 1.1.1, value.go,
 #   LNumber.String(). ioredis-mock 8.13.1 runs scripts with fengari, a Lua 5.3, and gives it numbers as floats.
 # Why it matters: fencing tokens made of a clock in microseconds have 16 digits. A resource that compares such a token
 #   lets an old holder in.
