@@ -84,8 +84,8 @@ static void read_crowd(const char *words, struct dm_crowd *ret_crowd)
     int64_t waited_ms;
     int used;
 
-    if (sscanf(words, "%9u%n", &crowd.count, &used) != 1)
-        return;
+    if (words[strspn(words, "0123456789:+,")] || sscanf(words, "%9u%n", &crowd.count, &used) != 1)
+        return; /* sscanf() would take a sign */
     for (words += used; crowd.told < DM_CROWD_TOLD; words += used) {
         if (sscanf(words, "%*1[:,]%19" SCNu64 "+%18" SCNd64 "%n", &thread, &waited_ms, &used) != 2)
             break;
