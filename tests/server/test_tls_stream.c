@@ -415,14 +415,15 @@ static void test_the_end_is_no_error_when_the_peer_says_goodbye(void **state)
 
 /* ---- a number that is the program's by now ----------------------------------------------- */
 
-/* Once the handshake has begun, the number of its socket is another file's. */
+/* Once the handshake, in the program's first thread, waits for the peer, the number of its socket is another file's. */
 static void *replace_socket(void *user)
 {
     const struct ends *ends = user;
     char hello[4096];
-    int fds[2];
+    int fds[2], looks = 0;
 
     assert_true(read(ends->peer_fd, hello, sizeof hello) > 0);
+    wait_until((looks = proc_state(getpid()) == 'S' ? looks + 1 : 0) == 20);
     assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), errno);
     assert_int_equal(write(fds[1], "mine", 4), 4);
     assert_int_equal(dup2(fds[0], ends->stream.fd), ends->stream.fd);
