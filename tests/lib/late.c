@@ -57,16 +57,3 @@ int late_stretched_ms(int ms)
         worst_us = before_us;
     return ms + (int)(worst_us / 100);
 }
-
-bool late_is_busy(void)
-{
-    FILE *file = fopen("/proc/loadavg", "r");
-    int ready = 0;
-
-    if (!file)
-        return false;
-    if (fscanf(file, "%*s %*s %*s %d/", &ready) != 1)
-        ready = 0;
-    fclose(file);
-    return ready > sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and the caller */
-}

@@ -26,7 +26,4 @@ void late_watch(struct late *late, int fd);
  */
 int late_stretched_ms(int ms);
 
-/* True if more threads are ready to run, now, than the machine has processors: each waits for its turn. */
-bool late_is_busy(void);
-
 #endif
