@@ -123,7 +123,7 @@ struct tls_server *tls_server_start(const char *name, const char *clients, ...)
 {
     struct tls_server *tls = calloc(1, sizeof *tls);
     char port[16], certificate[64], key[64], authority[64];
-    const char *further[5] = { NULL }; /* ends with NULL */
+    const char *further[7] = { NULL }; /* ends with NULL */
     va_list more;
 
     assert_non_null(tls);
@@ -134,11 +134,11 @@ struct tls_server *tls_server_start(const char *name, const char *clients, ...)
     snprintf(authority, sizeof authority, "%s/ca.crt", tls_folder);
     va_start(more, clients);
     for (int i = 0; (further[i] = va_arg(more, const char *)); i++)
-        assert_true(i < 4);
+        assert_true(i < 6);
     va_end(more);
     tls->server = server_start_with(false, "--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", key,
                                     "--tls-ca-cert-file", authority, "--tls-auth-clients", clients, further[0],
-                                    further[1], further[2], further[3], NULL);
+                                    further[1], further[2], further[3], further[4], further[5], NULL);
     snprintf(tls->url, sizeof tls->url, "rediss://127.0.0.1:%d?grace=off&cacert=%s", tls->port, authority);
     return tls;
 }

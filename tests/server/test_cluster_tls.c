@@ -12,11 +12,13 @@ static struct actor *actor;
 /* The only node, of all slots, with a login in the URL. */
 static int begin(void **state)
 {
-    char url[256];
+    char url[256], bus[16];
 
     (void)state;
     tls_begin();
-    node = tls_server_start("server", "no", "--cluster-enabled", "yes", "--tls-cluster", "yes", NULL);
+    snprintf(bus, sizeof bus, "%d", server_free_port());
+    node = tls_server_start("server", "no", "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-cluster", "yes",
+                            NULL);
     side_text(node->server->side, "CLUSTER ADDSLOTSRANGE 0 16383");
     wait_until(side_says(node->server->side, "cluster_state:ok", "CLUSTER INFO"));
     snprintf(url, sizeof url,
