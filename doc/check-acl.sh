@@ -18,10 +18,10 @@ as()
         DMUTEX_ONDOWN=fail DMUTEX_LOG=warn timeout 20 "examples/$2" 2>&1
 }
 
-all=$(rights "$srcdir/README.md" 2>/dev/null)
+all=$(rights "$srcdir/doc/guide/servers.md" 2>/dev/null)
 rights "$srcdir/doc/man/dmutex.7" >"$scratch/page"
 echo "$all" | diff - "$scratch/page" >"$scratch/complaints"
-result "README.md and dmutex(7) give the same rights"
+result "servers.md and dmutex(7) give the same rights"
 
 # A user who has all, and for each right one who lacks it.
 needed=$(echo "$all" | grep -oE '\+[a-z|]+' | tr -d +)

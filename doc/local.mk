@@ -156,10 +156,14 @@ EXTRA_DIST += \
     doc/design/sentinel.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
+    doc/guide/errors.md \
     doc/guide/failures.md \
+    doc/guide/figures.md \
     doc/guide/operating.md \
     doc/guide/porting.md \
     doc/guide/preloading.md \
+    doc/guide/promises.md \
+    doc/guide/servers.md \
     doc/guide/testing.md \
     doc/guide/troubleshooting.md \
     doc/guide/tuning.md \

@@ -11,7 +11,7 @@
 #define NO_SHA "0000000000000000000000000000000000000000"
 #define NO_CLIENT "9223372036854775807"
 
-/* In the order of README.md and dmutex(7); tests/tools/test_doctor compares. */
+/* In the order of doc/guide/servers.md and dmutex(7); tests/tools/test_doctor compares. */
 const struct right rights[] = {
     { "+eval", { "EVAL", "return 1", "0" }, false, RIGHT_ANYWHERE },
     { "+evalsha", { "EVALSHA", NO_SHA, "0" }, false, RIGHT_ANYWHERE },

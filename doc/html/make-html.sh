@@ -16,7 +16,7 @@ mkdir -p "$tree/doc/man"
 tree=$(cd "$tree" && pwd)
 cd "$srcdir"
 cp doc/html/style.css "$tree"
-guide="tutorial failures tuning porting preloading testing operating troubleshooting"
+guide="tutorial promises failures errors tuning porting preloading testing servers operating troubleshooting figures"
 
 # page TITLE FILE: puts the text of standard input between the head and the foot of a page.
 page()

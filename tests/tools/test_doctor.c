@@ -43,7 +43,7 @@ static bool says_fail(void)
 static void test_acl_prints_the_documented_line_when_asked(void **state)
 {
     (void)state;
-    command_run("sed -n '/ACL SETUSER app/,/zcard/p' \"$srcdir/README.md\" | xargs >$F/page; "
+    command_run("sed -n '/ACL SETUSER app/,/zcard/p' \"$srcdir/doc/guide/servers.md\" | xargs >$F/page; "
                 "$dmutex acl | sed 's/>PASSWORD/>secret/' >$F/printed; diff $F/page $F/printed");
     assert_status(0);
     command_run("test -s $F/page");

@@ -7,9 +7,9 @@
 unit=$srcdir/examples/systemd/collector.service
 acl=$srcdir/examples/systemd/locks.acl
 
-sed -n '/ACL SETUSER app on/,/zcard/p' "$srcdir/README.md" | xargs | sed 's/^ACL SETUSER/user/' >"$scratch/rights"
+sed -n '/ACL SETUSER app on/,/zcard/p' "$srcdir/doc/guide/servers.md" | xargs | sed 's/^ACL SETUSER/user/' >"$scratch/rights"
 diff "$scratch/rights" "$acl" >>"$scratch/complaints"
-result "locks.acl has the rights of README.md"
+result "locks.acl has the rights of servers.md"
 
 # The default user off: the user of locks.acl is the only one.
 { cat "$acl"; echo "user default off"; } >"$scratch/users.acl"
