@@ -16,10 +16,11 @@
 int dm_descriptor_move_up(int fd);
 
 /*
- * A sign on an open file, by which its number is known to be the library's, for one system call.  Bells, epolls
- * and the log need it: eventfds and epolls share one inode, and a log is opened by another name again.
+ * A sign on an open file, by which its number is known to be the library's, for one system call.  Bells, epolls,
+ * the log and the local server's folder need it: eventfds and epolls share one inode, a log is opened by another name
+ * again, and the program may open the folder, too.
  */
-enum dm_tag { DM_TAG_BELL, DM_TAG_LOG, DM_TAG_EPOLL };
+enum dm_tag { DM_TAG_BELL, DM_TAG_LOG, DM_TAG_EPOLL, DM_TAG_FOLDER };
 bool dm_descriptor_tag(int fd, enum dm_tag tag); /* false with errno */
 bool dm_descriptor_is(int fd, enum dm_tag tag);
 

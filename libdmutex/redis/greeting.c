@@ -118,7 +118,7 @@ static void plan_first_round(struct dm_greeting *greeting)
     if (greeting->is_clustered && !greeting->tag[0])
         return; /* all slots are other nodes': no key of ours can be touched, and nothing is granted */
     plan(greeting, DM_STEP_PROBE);
-    if (greeting->url->has_grace)
+    if (__atomic_load_n(&greeting->url->has_grace, __ATOMIC_RELAXED))
         plan(greeting, DM_STEP_BORN);
 }
 

@@ -444,6 +444,7 @@ void dm_runtime_fork_child(void)
     dm_mutex_reset(&start);
     dm_loop_fork_child();
     dm_self_fork_child();
+    dm_local_fork_child();
     if (!is_fork_bare)
         dm_mutex_fork_child();
 }

@@ -104,6 +104,96 @@ static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret
     return dm_descriptor_move_up(fd);
 }
 
+/* ---- present ----------------------------------------------------------------------------- */
+
+/* Of a server that was started when no process was left of those that had used the server before. */
+#define ALONE_FILE "alone"
+
+/* The folder, locked by this process since it first connected; -1 before.  Atomic. */
+static int presence = -1;
+
+/* The folder itself, because an O_PATH descriptor takes no lock; -1 with errno. */
+static int open_again(int folder)
+{
+    return openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void keep_presence(int fd)
+{
+    int old = __atomic_exchange_n(&presence, fd, __ATOMIC_RELAXED);
+
+    if (dm_descriptor_is(old, DM_TAG_FOLDER))
+        close(old);
+}
+
+void dm_local_fork_child(void)
+{
+    keep_presence(-1);
+}
+
+/*
+ * Called after each connect, and before anything is asked: the folder may have been made anew, and the program may have
+ * closed the descriptor of before.  A lock that excludes ours is of a starter, who finds the connected server gone, of
+ * systemd-tmpfiles for a moment, or of a stranger's program.
+ */
+static bool announce(int folder, const struct dm_url *url, bool may_wait, char *ret_reason)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(may_wait ? url->connect_timeout_ms : 0);
+    int fd = dm_descriptor_move_up(open_again(folder)), error = fd < 0 ? errno : 0;
+
+    while (!error && flock(fd, LOCK_SH | LOCK_NB) < 0) {
+        if (errno != EINTR && (errno != EWOULDBLOCK || dm_deadline_left_ns(&deadline) == 0))
+            error = errno;
+        else
+            dm_server_nap();
+    }
+    if (!error) {
+        dm_descriptor_tag(fd, DM_TAG_FOLDER);
+        keep_presence(fd);
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    return complain(ret_reason, "the folder of %.90s cannot be locked: %s", url->path,
+                    error == EWOULDBLOCK ? "another program has locked it, which lslocks shows" : strerror(error));
+}
+
+/* True if no process is left that has used a server of this folder. */
+static bool is_deserted(int folder)
+{
+    int fd = open_again(folder);
+    bool is_ours = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return is_ours;
+}
+
+/*
+ * Writes down whether the server to be started is alone.  False with the reason: the file of another server remains.
+ */
+static bool note_start(int folder, const char *directory, char *ret_reason)
+{
+    int fd;
+
+    if (is_deserted(folder)) {
+        fd = openat(folder, ALONE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd >= 0)
+            close(fd);
+        return true;
+    }
+    dm_log_info("programs that used the local server before are still there: the new one begins with a grace");
+    return unlinkat(folder, ALONE_FILE, 0) == 0 || errno == ENOENT ||
+           complain(ret_reason, "%.90s/" ALONE_FILE " cannot be removed: %s", directory, strerror(errno));
+}
+
+/* Called after the connect: a server that is started later than that is another one, and the socket is useless. */
+static void find_grace(int folder, struct dm_url *url)
+{
+    if (url->is_grace_found && faccessat(folder, ALONE_FILE, F_OK, 0) < 0)
+        __atomic_store_n(&url->has_grace, true, __ATOMIC_RELAXED);
+}
+
 /* ---- started ----------------------------------------------------------------------------- */
 
 /* The started program goes into the background itself; wait for the end of the parent process. */
@@ -215,7 +305,7 @@ static bool start_if_alone(int folder, const struct dm_url *url, const char *dir
                         "a folder of its own there (PrivateTmp, a container): end that server, which ss -xlp shows, or "
                         "set DMUTEX_LOCAL_DIR",
                         path);
-    return start_server(directory, path, ret_reason);
+    return note_start(folder, directory, ret_reason) && start_server(directory, path, ret_reason);
 }
 
 /* Called with the lock of starters. */
@@ -253,6 +343,16 @@ static int start_locked(int folder, const struct dm_url *url, const char *direct
 
 /* ---- both -------------------------------------------------------------------------------- */
 
+static int connect_or_refuse(int folder, const struct dm_url *url, char *ret_reason)
+{
+    struct dm_fault fault;
+    int fd = connect_in(folder, url, &fault);
+
+    if (fd < 0)
+        refuse(&fault, false, ret_reason);
+    return fd;
+}
+
 int dm_local_open(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM])
 {
     char directory[256];
@@ -267,9 +367,13 @@ int dm_local_open(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_
     folder = dm_place_open_own(directory, may_start, &fault);
     if (folder < 0)
         return refuse(&fault, may_start, ret_reason);
-    fd = may_start ? start_locked(folder, url, directory, ret_reason) : connect_in(folder, url, &fault);
-    if (fd < 0 && !may_start)
-        refuse(&fault, false, ret_reason);
+    fd = may_start ? start_locked(folder, url, directory, ret_reason) : connect_or_refuse(folder, url, ret_reason);
+    if (fd >= 0 && !announce(folder, url, may_start, ret_reason)) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd >= 0)
+        find_grace(folder, url);
     close(folder);
     return fd;
 }

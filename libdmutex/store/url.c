@@ -217,13 +217,14 @@ static bool read_unix(struct dm_url *url, struct dm_part where, char *ret_reason
 }
 
 /*
- * No login and no address: the caller of dm_url_parse() knows the place of local servers. The option grace=on, read
- * later, brings the grace back.
+ * No login and no address: the caller of dm_url_parse() knows the place of local servers. The option grace= is read
+ * later.
  */
 static bool read_local(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     url->kind = DM_URL_LOCAL;
-    url->has_grace = false; /* the server was started anew because nobody used the old server */
+    url->has_grace = false;
+    url->is_grace_found = true;
     return where.length == 0 || dm_url_complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 

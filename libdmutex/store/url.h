@@ -43,9 +43,10 @@ struct dm_url {
     unsigned db;
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
-    bool may_evict; /* accept a server that may evict keys */
-    bool has_grace; /* a new server grants nothing before the owners have come back */
-    bool is_part;   /* of a quorum's list; no text says so */
+    bool may_evict;      /* accept a server that may evict keys */
+    bool has_grace;      /* a new server grants nothing before the owners have come back; LOCAL: atomic */
+    bool is_grace_found; /* LOCAL, unless grace= says: dm_local_open() turns has_grace on if the server needs it */
+    bool is_part;        /* of a quorum's list; no text says so */
 
     bool has_tls;
     bool is_verified;          /* by TLS: the server's certificate is checked */

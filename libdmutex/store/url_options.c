@@ -120,6 +120,7 @@ static bool set_eviction(struct dm_url *url, struct dm_part value)
 static bool set_grace(struct dm_url *url, struct dm_part value)
 {
     url->has_grace = dm_part_is(value, "on");
+    url->is_grace_found = false;
     return url->has_grace || dm_part_is(value, "off");
 }
 

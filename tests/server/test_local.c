@@ -180,13 +180,15 @@ static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
     actor_end(b);
 }
 
-/* A server that died, leaving the socket, is started again by any process in need, and goes on. */
+/* A server that died, leaving the socket, is started again by any process in need, and goes on after the grace. */
 static void test_the_server_is_started_again_when_it_was_killed(void **state)
 {
     struct actor *a = start_lost(NULL), *b = start_lost(NULL);
     long long token;
 
     (void)state;
+    actor_do(a, "0", "init local/again lease=500");
+    actor_do(b, "0", "init local/again lease=500");
     actor_do(a, "0", "lock local/again");
     token = actor_value(a, "token local/again");
     actor_do(a, "0", "unlock local/again");
@@ -201,6 +203,71 @@ static void test_the_server_is_started_again_when_it_was_killed(void **state)
     actor_do(a, "0", "unlock local/again");
     find_server();
     assert_int_equal(starts_of_server(), 2);
+    actor_end(a);
+    actor_end(b);
+}
+
+#define GRACE "the server started lately and grants nothing new"
+
+/*
+ * R7: a server is killed, and the holder is busy elsewhere, still certain of the lock.  The next process starts a
+ * server that knows no holder, and must not get the lock; the holder comes back to it.
+ */
+static void test_a_held_lock_is_nobody_elses_when_the_server_is_killed(void **state)
+{
+    struct actor *holder = start_lost(NULL), *other = start_lost(NULL);
+
+    (void)state;
+    actor_do(holder, "0", "init local/held lease=60000");
+    actor_do(holder, "0", "lock local/held");
+    find_server();
+    actor_stop(holder);
+    kill_server();
+    actor_do(other, "EBUSY", "trylock local/held");
+    actor_assert_words(other, GRACE);
+    find_server();
+    actor_cont(holder);
+    actor_do(holder, "0", "renew local/held");
+    assert_int_equal(actor_losses(holder), 0);
+    actor_do(other, "EBUSY", "trylock local/held");
+    actor_do(holder, "0", "unlock local/held");
+    assert_int_equal(starts_of_server(), 2);
+    actor_end(holder);
+    actor_end(other);
+}
+
+/* A new server is as good as the first if nobody is left who used the one before, however that ended. */
+static void test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_before(void **state)
+{
+    struct actor *first = start_lost(NULL), *second;
+
+    (void)state;
+    actor_do(first, "0", "trylock local/left");
+    find_server();
+    actor_kill(first);
+    kill_server();
+    second = start_lost(NULL);
+    actor_do(second, "0", "trylock local/left");
+    find_server();
+    actor_do(second, "0", "unlock local/left");
+    actor_end(second);
+}
+
+/* The file that says "no grace" is of one server: the next one does not take it over. */
+static void test_a_new_server_has_a_grace_when_the_one_before_had_none(void **state)
+{
+    struct actor *a = start_lost(NULL), *b;
+
+    (void)state;
+    actor_do(a, "0", "trylock local/first");
+    find_server();
+    assert_return_code(access(in_folder("alone"), F_OK), errno);
+    kill_server();
+    b = start_lost(NULL);
+    actor_do(b, "EBUSY", "trylock local/first");
+    actor_assert_words(b, GRACE);
+    find_server();
+    assert_int_equal(access(in_folder("alone"), F_OK), -1);
     actor_end(a);
     actor_end(b);
 }
@@ -312,7 +379,7 @@ static void test_valkey_server_is_started_when_there_is_no_redis_server(void **s
 /* R7: a cleaner of /tmp deletes the socket while a lock is held; a second server would grant the lock again. */
 static void test_no_second_server_is_started_when_the_files_were_deleted(void **state)
 {
-    static const char *const files[] = { "s", "lock", "pid", "log" };
+    static const char *const files[] = { "s", "lock", "pid", "log", "alone" };
     struct actor *holder = start_lost(NULL), *other = start_lost(NULL);
 
     (void)state;
@@ -433,6 +500,9 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_one_server_is_started_when_many_begin_at_once),
         LOCAL_TEST(test_the_server_lives_on_when_its_starter_is_killed),
         LOCAL_TEST(test_the_server_is_started_again_when_it_was_killed),
+        LOCAL_TEST(test_a_held_lock_is_nobody_elses_when_the_server_is_killed),
+        LOCAL_TEST(test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_before),
+        LOCAL_TEST(test_a_new_server_has_a_grace_when_the_one_before_had_none),
         LOCAL_TEST(test_no_second_server_is_started_when_the_files_were_deleted),
         LOCAL_TEST(test_the_server_has_nothing_of_its_starter),
         LOCAL_TEST(test_valkey_server_is_started_when_there_is_no_redis_server),

@@ -103,7 +103,7 @@ static void greet(int id, const char *run_id)
     assert_int_equal(greeting.server.since_us, 900000);
 }
 
-/* A local server, or a server with grace=off in the URL, has no grace, and the greeting does not ask for the age. */
+/* Without a grace the greeting does not ask for the age: grace=off, or a local server that nobody was before. */
 static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void **state)
 {
     static const char *const urls[] = { "local:", "redis://h?grace=off" };
