@@ -326,8 +326,13 @@ int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info)
 int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
-    int error = ret_locked ? dmutex_getinfo_np(mutex, &info) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
+    int error;
 
+    if (ret_locked && dm_local_is(mutex)) {
+        *ret_locked = dm_local_is_locked(mutex);
+        return 0;
+    }
+    error = ret_locked ? dmutex_getinfo_np(mutex, &info) : dm_fail(DM_FAIL_NULL_ARGUMENT, NULL);
     if (!error)
         *ret_locked = info.locked;
     return error;

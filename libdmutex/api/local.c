@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/ident.h"
 #include "base/log.h"
+#include "runtime/settings.h"
 
 _Static_assert(sizeof(pthread_mutex_t) <= DMUTEX_PRIVATE_NAME_ROOM, "libc's mutex has room in the place of the name");
 _Static_assert(offsetof(dmutex_t, dm_name) % _Alignof(pthread_mutex_t) == 0, "libc's mutex is aligned there");
@@ -220,11 +221,15 @@ static uint32_t health_of(const pthread_mutex_t *mutex)
     return owner == OWNER_INCONSISTENT || (__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & LOCK_OWNER_DIED);
 }
 
+bool dm_local_is_locked(dmutex_t *mutex)
+{
+    return holder_of(dm_local_mutex(mutex)) != 0;
+}
+
 /* Several loads, between which the holder may change: information for people, never for a decision. */
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info)
 {
     const pthread_mutex_t *own = dm_local_mutex(mutex);
-    const char *host = secure_getenv("DMUTEX_HOST");
     int holder = holder_of(own);
 
     memset(ret_info, 0, sizeof *ret_info);
@@ -237,6 +242,6 @@ void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info)
     ret_info->thread = (uint64_t)holder;
     ret_info->hold_count = depth_of(own);
     ret_info->pid = (uint32_t)getpid();
-    dm_ident_host(host ? host : "", ret_info->host);
+    dm_settings_host(ret_info->host);
     dm_ident_program(ret_info->program);
 }

@@ -81,6 +81,9 @@ int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling);
 /* The calling thread's depth of a local mutex; 0 if the thread does not hold the mutex. */
 unsigned dm_local_depth(dmutex_t *mutex);
 
+/* True if any thread holds a local mutex. */
+bool dm_local_is_locked(dmutex_t *mutex);
+
 /* Fills the answer of dmutex_getinfo_np() for a local mutex. */
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info);
 

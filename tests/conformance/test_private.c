@@ -209,6 +209,25 @@ static void test_private_info_tells_this_process(void **state)
     assert_int_equal(info_of(&mutex).locked, 0);
 }
 
+/* The name of this host is the one that others see: that of the variable, else of dmutex.conf. */
+static void test_private_info_has_the_host_of_the_configuration(void **state)
+{
+    dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
+
+    (void)state;
+    setenv("XDG_CONFIG_HOME", the_server->folder, 1);
+    command_run("mkdir $XDG_CONFIG_HOME/dmutex && cd $XDG_CONFIG_HOME/dmutex && printf '[defaults]\\nHost=web-7\\n' "
+                ">dmutex.conf && chmod 0600 dmutex.conf");
+    assert_status(0);
+    assert_result(dmutex_lock(&mutex), 0);
+    assert_string_equal(info_of(&mutex).host, "web-7");
+    setenv("DMUTEX_HOST", "web-8", 1);
+    assert_string_equal(info_of(&mutex).host, "web-8");
+    assert_result(dmutex_unlock(&mutex), 0);
+    unsetenv("DMUTEX_HOST");
+    unsetenv("XDG_CONFIG_HOME");
+}
+
 /* A dead thread's robust mutex: EOWNERDEAD at once, mended or not, and getinfo tells the health. */
 static void test_private_robust_mutex_tells_a_thread_that_died(void **state)
 {
@@ -481,6 +500,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_private_hold_is_certain_while_it_lasts),
         cmocka_unit_test(test_private_holdcount_is_the_depth),
         cmocka_unit_test(test_private_info_tells_this_process),
+        cmocka_unit_test(test_private_info_has_the_host_of_the_configuration),
         cmocka_unit_test(test_private_robust_mutex_tells_a_thread_that_died),
         cmocka_unit_test(test_private_call_leaves_a_sentence_when_it_fails),
         cmocka_unit_test(test_private_mutex_takes_a_protocol),
