@@ -132,6 +132,8 @@ preload_librun_la_LIBADD = $(GLIB_LIBS)
 preload_librun_la_SOURCES = \
     libdmutex/base/conffile.c \
     libdmutex/base/conffile.h \
+    libdmutex/base/file.c \
+    libdmutex/base/file.h \
     libdmutex/base/relay.c \
     libdmutex/base/relay.h \
     preload/run/ask.c \

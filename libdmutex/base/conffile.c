@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/attrs.h"
+#include "base/file.h"
 #include "base/place.h"
 
 #define LARGEST 65536 /* bytes; a larger file is no configuration */
@@ -349,13 +350,10 @@ static bool read_text(struct reader *reader, char *text)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/*
- * Checks the file itself, by its descriptor; the folders on the way are checked already (base/place.h). The size is a
- * hint only, because a file may grow: read() takes LARGEST bytes at most.
- */
+/* Checks the file itself, by its descriptor; the folders on the way are checked already (base/place.h). */
 static bool check_status(struct reader *reader, const struct stat *status)
 {
-    if (!S_ISREG(status->st_mode) || status->st_size > LARGEST)
+    if (!S_ISREG(status->st_mode))
         return complain(reader, "is not a file of at most %d bytes", LARGEST);
     if (!dm_place_is_trusted(status->st_uid))
         return complain(reader, "belongs to user %u: give it to root or to the user of this program",
@@ -372,7 +370,7 @@ static bool check_status(struct reader *reader, const struct stat *status)
 static bool read_open(struct reader *reader, int fd)
 {
     struct stat status;
-    ssize_t length;
+    size_t length;
     char *text;
     bool is_good;
 
@@ -380,14 +378,12 @@ static bool read_open(struct reader *reader, int fd)
         return complain(reader, "%s", strerror(errno));
     if (!check_status(reader, &status))
         return false;
-    text = malloc(LARGEST + 1);
-    length = text ? read(fd, text, LARGEST) : -1;
-    if (length < 0) {
-        is_good = complain(reader, "%s", strerror(errno));
-    } else {
-        text[length] = '\0';
-        is_good = strlen(text) == (size_t)length ? read_text(reader, text) : complain(reader, "is no text");
-    }
+    text = dm_file_read_open(fd, LARGEST, &length);
+    if (!text && errno == EFBIG)
+        return complain(reader, "is not a file of at most %d bytes", LARGEST);
+    if (!text)
+        return complain(reader, "%s", strerror(errno));
+    is_good = strlen(text) == length ? read_text(reader, text) : complain(reader, "is no text");
     free(text);
     return is_good;
 }
@@ -397,6 +393,15 @@ static bool complain_of_way(struct reader *reader, const struct dm_fault *fault)
     if (fault->kind == DM_FAULT_OWNER)
         return complain(reader, "is not used: %s %s %u", fault->place, fault->words, (unsigned)fault->owner);
     return complain(reader, "%s", strerror(fault->error));
+}
+
+/* A link to nothing is not an absent file: somebody has configured this host, and a disk or a volume is missing. */
+static bool complain_of_link(struct reader *reader, const struct dm_fault *fault)
+{
+    if (fault->error != ENOENT)
+        return complain_of_way(reader, fault);
+    return complain(reader, "a link leads to %.120s, which is not there: put it there, or remove the link",
+                    fault->place);
 }
 
 /*
@@ -428,15 +433,28 @@ static bool read_leaf(struct reader *reader, int folder, const char *leaf)
 
     if (fd < 0 && errno == ENOENT)
         return true;
-    if (fd < 0 && errno == ELOOP)
+    if (fd < 0 && errno == ELOOP) {
         fd = open_link(reader->path, &fault);
-    else if (fd < 0)
+        if (fd < 0)
+            return complain_of_link(reader, &fault);
+    }
+    if (fd < 0) {
         fault.error = errno;
-    if (fd < 0)
         return complain_of_way(reader, &fault);
+    }
     is_good = read_open(reader, fd);
     close(fd);
     return is_good;
+}
+
+/* True if the last folder of the path is a link. */
+static bool is_behind_link(const char *path, const char *leaf)
+{
+    char folder[DM_CONFFILE_PATH_ROOM];
+    struct stat status;
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(leaf - 1 - path), path);
+    return lstat(folder, &status) == 0 && S_ISLNK(status.st_mode);
 }
 
 /* O_NONBLOCK: the open() of a FIFO would wait for a writer, and check_status() refuses the FIFO afterwards. */
@@ -448,6 +466,8 @@ bool dm_conffile_read(const char *path, struct dm_conffile *file, char ret_reaso
     bool is_good;
     int folder = dm_place_open_parent(path, &leaf, &fault);
 
+    if (folder < 0 && fault.error == ENOENT && is_behind_link(path, leaf))
+        return complain_of_link(&reader, &fault);
     if (folder < 0 && (fault.kind == DM_FAULT_ABSENT || fault.error == ENOENT || fault.error == ENOTDIR))
         return true;
     if (folder < 0)

@@ -50,26 +50,38 @@ static bool read_all(int fd, char *bytes, size_t room, size_t *ret_length)
     return length < room;
 }
 
-/* A file that grows meanwhile is refused as too long: it is being written, and half of it is of no use. */
-char *dm_file_read(const char *path, size_t most, size_t *ret_length)
+/*
+ * A file that grows meanwhile is refused as too long: it is being written, and half of it is of no use.  A size of 0
+ * says nothing: files of /proc have it, and those of some file systems in user space.
+ */
+char *dm_file_read_open(int fd, size_t most, size_t *ret_length)
 {
-    int fd = dm_file_open(path);
     struct stat status;
-    char *bytes = NULL;
-    size_t room, length = 0;
+    size_t room = most + 1, length = 0;
+    char *bytes;
 
-    if (fd < 0)
-        return NULL;
-    room = fstat(fd, &status) == 0 && (size_t)status.st_size < most ? (size_t)status.st_size + 1 : most + 1;
+    if (fstat(fd, &status) == 0 && status.st_size > 0 && (size_t)status.st_size < most)
+        room = (size_t)status.st_size + 1;
     bytes = malloc(room + 1);
     if (bytes && !read_all(fd, bytes, room, &length)) {
         free(bytes);
-        bytes = NULL;
+        return NULL;
     }
-    close_quietly(fd);
     if (bytes) {
         bytes[length] = '\0';
         *ret_length = length;
     }
+    return bytes;
+}
+
+char *dm_file_read(const char *path, size_t most, size_t *ret_length)
+{
+    int fd = dm_file_open(path);
+    char *bytes;
+
+    if (fd < 0)
+        return NULL;
+    bytes = dm_file_read_open(fd, most, ret_length);
+    close_quietly(fd);
     return bytes;
 }

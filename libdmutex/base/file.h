@@ -21,4 +21,7 @@ const char *dm_file_reason(int error);
  */
 char *dm_file_read(const char *path, size_t most, size_t *ret_length);
 
+/* The same from a descriptor, which stays open. */
+char *dm_file_read_open(int fd, size_t most, size_t *ret_length);
+
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/place.h"
 #include "refuse.h"
 
@@ -16,12 +17,12 @@
 /* ---- which ------------------------------------------------------------------------------- */
 
 /*
- * True also if the file cannot be looked at: the read then refuses the file; else the file's rules would silently be
- * none.
+ * True also if the file cannot be looked at, or is a link to nothing: the read then refuses the file; else the file's
+ * rules would silently be none.
  */
 static bool is_there(const char *path)
 {
-    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /*
@@ -110,8 +111,7 @@ static bool check_owner(const char *path, const struct stat *status, GError **er
 /*
  * A user with write access to a directory above the file, or to a link on the way, can put another file in this file's
  * place. So each directory and link is checked, and must lead to the open file: the file was opened before the walk,
- * and device and inode tell an exchange in between. Links are allowed here, unlike in base/conffile.c: the owner of
- * each link is checked.
+ * and device and inode tell an exchange in between.
  */
 static bool check_way(const char *path, const struct stat *status, GError **error)
 {
@@ -130,24 +130,20 @@ static bool check_way(const char *path, const struct stat *status, GError **erro
            refuse(error, REFUSE_CONFIG, "%s: was exchanged while it was read: try again", path);
 }
 
-/*
- * A file that shrinks meanwhile is read as far as it goes; a file that grows, up to the size that was checked. GKeyFile
- * wants UTF-8.
- */
-static char *read_all(int fd, size_t size, const char *path, GError **error)
+/* GKeyFile wants UTF-8. */
+static char *read_text(int fd, const char *path, GError **error)
 {
-    g_autofree char *text = g_malloc(size + 1);
-    size_t have = 0;
-    ssize_t got = 1;
+    size_t length;
+    g_autofree char *text = dm_file_read_open(fd, LARGEST, &length);
 
-    while (have < size && (got = read(fd, text + have, size - have)) > 0)
-        have += (size_t)got;
-    if (got < 0) {
-        refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
+    if (!text) {
+        if (errno == EFBIG)
+            refuse(error, REFUSE_CONFIG, "%s: is not a file of at most 4 MiB", path);
+        else
+            refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
         return NULL;
     }
-    text[have] = '\0';
-    if (strlen(text) != have || !g_utf8_validate(text, -1, NULL)) {
+    if (strlen(text) != length || !g_utf8_validate(text, -1, NULL)) {
         refuse(error, REFUSE_CONFIG, "%s: is not a text in UTF-8", path);
         return NULL;
     }
@@ -162,13 +158,25 @@ static char *load(int fd, const char *path, GError **error)
         refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
         return NULL;
     }
-    if (!S_ISREG(status.st_mode) || status.st_size > LARGEST) {
+    if (!S_ISREG(status.st_mode)) {
         refuse(error, REFUSE_CONFIG, "%s: is not a file of at most 4 MiB", path);
         return NULL;
     }
     if (!check_owner(path, &status, error) || !check_way(path, &status, error))
         return NULL;
-    return read_all(fd, (size_t)status.st_size, path, error);
+    return read_text(fd, path, error);
+}
+
+/* The reason why a file cannot be opened. */
+static void refuse_open(const char *path, int reason, GError **error)
+{
+    g_autofree char *target = reason == ENOENT ? g_file_read_link(path, NULL) : NULL;
+
+    if (target)
+        refuse(error, REFUSE_CONFIG, "%s: a link leads to %s, which is not there: put it there, or remove the link",
+               path, target);
+    else
+        refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(reason));
 }
 
 char *config_files_load(const char *path, GError **error)
@@ -177,7 +185,7 @@ char *config_files_load(const char *path, GError **error)
     char *text;
 
     if (fd < 0) {
-        refuse(error, REFUSE_CONFIG, "%s: %s", path, g_strerror(errno));
+        refuse_open(path, errno, error);
         return NULL;
     }
     text = load(fd, path, error);

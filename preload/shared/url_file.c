@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LARGEST (4 << 20) /* bytes; dmutex-run refuses a larger file */
 #define BLANKS " \t\r"
 
 /* A piece of the file, without blanks around it. */
@@ -81,8 +82,8 @@ static const char *check(int fd, struct stat *ret_status)
 {
     if (fstat(fd, ret_status) < 0)
         return strerrordesc_np(errno);
-    if (!S_ISREG(ret_status->st_mode) || ret_status->st_size == 0)
-        return "it is no file, or empty";
+    if (!S_ISREG(ret_status->st_mode))
+        return "it is no file";
     if (ret_status->st_uid != 0 && ret_status->st_uid != geteuid())
         return "it belongs to another user";
     if (ret_status->st_mode & 022)
@@ -90,23 +91,48 @@ static const char *check(int fd, struct stat *ret_status)
     return NULL;
 }
 
+/* -1 with errno: the file cannot be read.  Else the length of what is there, up to the room. */
+static ssize_t read_all(int fd, char *text, size_t room)
+{
+    size_t length = 0;
+    ssize_t got = 1;
+
+    while (length < room && got != 0) {
+        got = read(fd, text + length, room - length);
+        if (got < 0 && errno != EINTR)
+            return -1;
+        length += got > 0 ? (size_t)got : 0;
+    }
+    return (ssize_t)length;
+}
+
+/*
+ * Into memory of its own, because a mapped file that somebody cuts ends the process (SIGBUS), and some files cannot be
+ * mapped.  A size of 0 says nothing: files of /proc have it, and those of some file systems in user space.
+ */
 static const char *read_open(int fd, char *ret_url)
 {
     struct stat status;
     const char *reason = check(fd, &status);
     struct piece value;
+    ssize_t length;
+    size_t room;
     char *text;
 
     if (reason)
         return reason;
-    text = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    room = status.st_size > 0 && status.st_size < LARGEST ? (size_t)status.st_size : LARGEST;
+    text = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (text == MAP_FAILED)
         return strerrordesc_np(errno);
-    if (!find_value(text, (size_t)status.st_size, &value))
+    length = read_all(fd, text, room);
+    if (length < 0)
+        reason = strerrordesc_np(errno);
+    else if (!find_value(text, (size_t)length, &value))
         reason = "it has no Url in [server]";
     else if (!copy_value(value, ret_url))
         reason = "its Url is empty, too long, or has an escape that means nothing";
-    munmap(text, (size_t)status.st_size);
+    munmap(text, room);
     return reason;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "run/config_files.h"
 #include "run/gather.h"
 #include "run/wording.h"
+#include "shared/url_file.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -96,6 +98,35 @@ static void test_config_is_refused_when_the_named_file_is_missing(void **state)
     command_run("DMUTEX_CONF=%s/none.conf exec %s true", folder, dmutex_run);
     assert_status(78);
     assert_errors("it was named by DMUTEX_CONF");
+}
+
+/* A file without rules would let the command run undistributed: a link to nothing is not an absent file. */
+static void test_config_is_refused_when_it_is_a_link_to_nothing(void **state)
+{
+    (void)state;
+    make_folders();
+    command_run("cd %s && ln -s gone/preload.conf .config/dmutex/preload.conf", folder);
+    command_run("exec %s true", dmutex_run);
+    assert_status(78);
+    assert_errors("dmutex/preload.conf: a link leads to gone/preload.conf, which is not there");
+    make_folders();
+}
+
+/* Files of /proc say that they are empty: such a file was taken for one without rules. */
+static void test_config_is_read_when_it_does_not_tell_its_size(void **state)
+{
+    char url[URL_ROOM], name[16];
+    const char *reason;
+
+    (void)state;
+    command_run("exec %s --config /proc/self/comm true", dmutex_run);
+    assert_status(78);
+    assert_errors("/proc/self/comm: ");
+    prctl(PR_GET_NAME, name);
+    prctl(PR_SET_NAME, "[server]\nUrl=h");
+    assert_true(url_file_read("/proc/thread-self/comm", url, &reason));
+    assert_string_equal(url, "h");
+    prctl(PR_SET_NAME, name);
 }
 
 /* An unreadable configuration is refused, not ignored, because the rules would silently not hold. */
@@ -504,6 +535,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_config_is_of_the_nearest_place_when_there_are_more),
         cmocka_unit_test(test_config_of_the_system_is_in_order_when_it_has_a_directory),
         cmocka_unit_test(test_config_is_refused_when_the_named_file_is_missing),
+        cmocka_unit_test(test_config_is_refused_when_it_is_a_link_to_nothing),
+        cmocka_unit_test(test_config_is_read_when_it_does_not_tell_its_size),
         cmocka_unit_test(test_config_is_refused_when_it_cannot_be_looked_at),
         cmocka_unit_test(test_config_is_refused_when_others_can_write_it),
         cmocka_unit_test(test_config_is_refused_when_others_can_change_the_way_to_it),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -206,7 +207,43 @@ static void test_a_file_is_read_when_links_lead_there(void **state)
     assert_refused("can be changed by others");
     assert_return_code(unlink(in_folder("..2026_11_28/dmutex.conf")), errno);
     assert_return_code(chmod(in_folder("..2026_11_28"), 0755), errno);
-    assert_refused(strerror(ENOENT));
+    assert_refused("a link leads to ..data/dmutex.conf, which is not there: put it there, or remove the link");
+}
+
+/* A folder that is a link to nothing, as to a disk that is not mounted, is not an absent folder. */
+static void test_a_file_is_refused_when_its_folder_is_a_link_to_nothing(void **state)
+{
+    (void)state;
+    assert_return_code(symlink("/nonexistent/etc", in_folder("link")), errno);
+    snprintf(path, sizeof path, "%s/link/dmutex.conf", folder);
+    assert_refused("a link leads to /nonexistent, which is not there: put it there, or remove the link");
+}
+
+/* Files of /proc say that they are empty. */
+static void test_a_file_is_read_when_it_does_not_tell_its_size(void **state)
+{
+    char name[16];
+
+    (void)state;
+    prctl(PR_GET_NAME, name);
+    prctl(PR_SET_NAME, "[server]\nUrl=h");
+    assert_true(dm_conffile_read("/proc/thread-self/comm", &conf, reason));
+    assert_string_equal(conf.url, "h");
+    prctl(PR_SET_NAME, name);
+}
+
+/* A file that is cut would be read as far as it goes. */
+static void test_a_file_is_refused_when_it_is_longer_than_the_most(void **state)
+{
+    static char text[65536 + 2];
+
+    (void)state;
+    memset(text, '#', sizeof text - 1);
+    write_file(text);
+    assert_refused("is not a file of at most 65536 bytes");
+    text[65536] = '\0';
+    write_file(text);
+    assert_true(dm_conffile_read(path, &conf, reason));
 }
 
 /* The link of another user, in a folder where all may make links. */
@@ -347,6 +384,9 @@ int main(int argc, char **argv)
         with_a_folder(test_a_long_value_is_refused),
         with_a_folder(test_a_file_is_refused_when_others_can_change_it),
         with_a_folder(test_a_file_is_read_when_links_lead_there),
+        with_a_folder(test_a_file_is_refused_when_its_folder_is_a_link_to_nothing),
+        with_a_folder(test_a_file_is_read_when_it_does_not_tell_its_size),
+        with_a_folder(test_a_file_is_refused_when_it_is_longer_than_the_most),
         with_a_folder(test_a_file_is_refused_when_the_link_is_of_another_user),
         with_a_folder(test_a_file_is_read_when_its_open_folder_is_mounted_read_only),
         with_a_folder(test_a_fifo_is_refused),

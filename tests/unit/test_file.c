@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,6 +67,22 @@ static void test_a_file_is_read(void **state)
     }
 }
 
+/* A size of 0 says nothing about a file of /proc, of /sys, or of a file system in user space. */
+static void test_a_file_is_read_when_it_does_not_tell_its_size(void **state)
+{
+    char name[20];
+    size_t length = 0;
+    char *bytes = dm_file_read("/proc/self/comm", 15 + 1, &length);
+
+    (void)state;
+    prctl(PR_GET_NAME, name);
+    assert_non_null(bytes);
+    assert_string_equal(bytes, strcat(name, "\n"));
+    free(bytes);
+    assert_null(dm_file_read("/proc/self/comm", 3, &length));
+    assert_int_equal(errno, EFBIG);
+}
+
 static void test_a_file_is_refused_when_it_is_longer_than_the_most(void **state)
 {
     size_t length;
@@ -110,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_is_read),
+        cmocka_unit_test(test_a_file_is_read_when_it_does_not_tell_its_size),
         cmocka_unit_test(test_a_file_is_refused_when_it_is_longer_than_the_most),
         cmocka_unit_test(test_a_file_is_refused_when_it_is_not_regular),
         cmocka_unit_test(test_the_descriptor_does_not_outlive_an_exec),
