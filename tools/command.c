@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,10 @@
  */
 #define PASSED_ON SIGRTMIN
 
-static _Atomic pid_t warden; /* 0: none, or it has ended; the library's thread reads it */
+/* Until the warden is reaped, its pid is no other process's: the library's thread signals with this lock. */
+static pthread_mutex_t reaping = PTHREAD_MUTEX_INITIALIZER;
+static pid_t warden; /* 0: none, or reaped */
+
 static int report = -1; /* the warden writes 0 or an errno value when the command was started, then its wait status */
 
 /* ---- the warden -------------------------------------------------------------------------- */
@@ -89,19 +92,12 @@ static void deliver(const struct job *job, int number)
         kill(job->pid, number);
 }
 
-/* False while a write would wait for the reader, and the job's signals with it. */
-static bool may_say(void)
-{
-    struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-    return poll(&room, 1, 0) > 0;
-}
-
+/* The job's signals must not wait for a reader. */
 static void tell_left_behind(struct job *job)
 {
     char text[SAY_NAME_ROOM];
 
-    if (job->is_told || !may_say())
+    if (job->is_told || !say_has_room())
         return;
     job->is_told = true;
     say("%s: the command has ended, but the lock is kept until all processes that it left behind have ended; --close "
@@ -187,14 +183,17 @@ static bool read_report(int *ret_number)
 static bool start_warden(const struct command *command, const int ends[2])
 {
     sigset_t signals = dm_relay_signals(), mask;
-    pid_t parent = getpid();
+    pid_t parent = getpid(), pid;
 
     signal(SIGCHLD, SIG_DFL);
     pthread_sigmask(SIG_BLOCK, &signals, &mask);
-    warden = fork();
-    if (warden == 0)
+    pid = fork();
+    if (pid == 0)
         keep_ward(command, parent, ends[1], &mask);
-    return warden > 0;
+    pthread_mutex_lock(&reaping);
+    warden = pid > 0 ? pid : 0;
+    pthread_mutex_unlock(&reaping);
+    return pid > 0;
 }
 
 /* Comes back when the command was forked: from then on command_signal_all() finds it. */
@@ -238,30 +237,43 @@ static void pass_on(const siginfo_t *info)
         forward(warden, info->si_signo);
 }
 
+/* True if the warden has ended. */
+static bool reap(int *ret_status)
+{
+    bool has_ended;
+
+    pthread_mutex_lock(&reaping);
+    has_ended = waitpid(warden, ret_status, WNOHANG) != 0;
+    if (has_ended)
+        warden = 0;
+    pthread_mutex_unlock(&reaping);
+    return has_ended;
+}
+
 /* Other children of this process, from before exec, are nobody's business here. */
 int command_await(void)
 {
     sigset_t signals = dm_relay_signals();
-    int end, status;
-    pid_t ended;
+    int end = 0, status;
 
-    while ((ended = waitpid(warden, &end, WNOHANG)) == 0) {
+    while (!reap(&end)) {
         siginfo_t info;
 
         if (sigwaitinfo(&signals, &info) > 0 && info.si_signo != SIGCHLD)
             pass_on(&info);
     }
-    warden = 0; /* the pid may be another process's from now on */
     return read_report(&status) ? status : end;
 }
 
-/* Without /proc only the warden knows the command. */
+/* Where descendants cannot be signalled, the warden has the command as its child. */
 pid_t command_signal_all(int number)
 {
-    pid_t root = warden, forbidden = 0;
+    pid_t forbidden = 0;
 
-    if (root > 0 && !tree_signal(root, number, &forbidden))
-        forward(root, number);
+    pthread_mutex_lock(&reaping);
+    if (warden > 0 && !tree_signal(warden, number, &forbidden))
+        forward(warden, number);
+    pthread_mutex_unlock(&reaping);
     return forbidden;
 }
 

@@ -277,22 +277,46 @@ static int refused(const struct job *job, int error)
 /* ---- the command ------------------------------------------------------------------------- */
 
 /*
- * Guards is_lost, and the sending of the signals: the command may be the first of its descendants to end, and this
- * process must not end before the last descendant has got the signal.
+ * Guards the facts of the loss, and the sending of the signals: the command may be the first of its descendants to end,
+ * and this process must not end before the last descendant has got the signal.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static bool is_lost;
+static bool is_lost, is_told;
 static int signal_of_loss;
 static pid_t forbidden; /* a process that goes on after the loss, because this user may not signal it */
+
+static void tell_forbidden(const char *name)
+{
+    if (forbidden)
+        say("%s: process %d of another user got no signal: run dmutex as that user, or as root", name, (int)forbidden);
+}
+
+/* At the moment of the loss, or at the end if that would wait for a reader: the library has other work to do. */
+static void tell_loss(const char *name)
+{
+    char text[SAY_NAME_ROOM], sent[40] = "the command goes on";
+    const char *known = sigabbrev_np(signal_of_loss);
+
+    if (!say_has_room())
+        return;
+    is_told = true;
+    if (signal_of_loss && known)
+        snprintf(sent, sizeof sent, "the command gets SIG%s", known);
+    else if (signal_of_loss)
+        snprintf(sent, sizeof sent, "the command gets signal %d", signal_of_loss);
+    say("%s: the lock was lost while the command runs: another holder may be inside; %s", say_name(name, text), sent);
+    tell_forbidden(text);
+}
 
 /* In the library's thread. */
 static void lose(const char *name, uint64_t token, void *user)
 {
-    (void)name, (void)token, (void)user;
+    (void)token, (void)user;
     pthread_mutex_lock(&guard);
     is_lost = true;
     if (signal_of_loss)
         forbidden = command_signal_all(signal_of_loss);
+    tell_loss(name);
     pthread_mutex_unlock(&guard);
 }
 
@@ -320,16 +344,22 @@ static void describe(const struct job *job, dmutex_t *mutex)
     setenv("DMUTEX_NAME", job->name, 1);
 }
 
-static int tell_loss(const struct job *job, int status)
+/* The library's thread has told the loss, or it has found no room, or the unlock has found the loss. */
+static int tell_end(const struct job *job, int status)
 {
+    const char *kind = command_ended_by_signal(status) ? "signal" : "status";
     char text[SAY_NAME_ROOM];
+    int number = command_number_of(status);
 
     say_name(job->name, text);
-    say("%s: the lock was lost while the command ran: another holder may have been inside; the command ended with %s "
-        "%d",
-        text, command_ended_by_signal(status) ? "signal" : "status", command_number_of(status));
-    if (forbidden)
-        say("%s: process %d of another user got no signal: run dmutex as that user, or as root", text, (int)forbidden);
+    if (is_told) {
+        say("%s: the command, which had lost the lock, ended with %s %d", text, kind, number);
+    } else {
+        say("%s: the lock was lost while the command ran: another holder may have been inside; the command ended with "
+            "%s %d",
+            text, kind, number);
+        tell_forbidden(text);
+    }
     return TOOL_LOST;
 }
 
@@ -352,7 +382,7 @@ static int run_holding(const struct job *job, dmutex_t *mutex)
         dm_view_leave(); /* writes the counters: a signal runs no destructor */
         return dm_relay_end(status);
     }
-    return tell_loss(job, status);
+    return tell_end(job, status);
 }
 
 /* Others are shown the command's name as the holder, not "dmutex".  Before the first use of the library. */

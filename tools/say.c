@@ -2,6 +2,7 @@
 #include "say.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,13 @@ void say(const char *format, ...)
     va_end(args);
     dm_text_clean(line);
     fprintf(stderr, "dmutex: %s\n", line);
+}
+
+bool say_has_room(void)
+{
+    struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+    return poll(&room, 1, 0) > 0;
 }
 
 /* Cuts a name that is too long for the room: 200 bytes, the longest name of the library, always fit. */

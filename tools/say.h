@@ -10,6 +10,9 @@
 /* Prints "dmutex: ", the sentence and a line end to standard error; bytes that a terminal would obey become '?'. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* False while say() would wait for a reader, as of a full pipe or a stopped terminal. */
+bool say_has_room(void);
+
 #define SAY_NAME_ROOM (4 * 256)
 #define SAY_TIME_ROOM 32
 

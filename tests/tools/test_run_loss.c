@@ -2,6 +2,7 @@
 /* dmutex run: the lock is kept while the command runs, and the exit status says when it was not. */
 #include "tool.h"
 
+#include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -73,8 +74,9 @@ static void test_run_ends_the_command_when_the_lock_is_broken(void **state)
     pid = start_holder("", "t/broken");
     break_lock("t/broken");
     assert_int_equal(tool_await(pid), 76);
-    assert_true(tool_has_said("t/broken: the lock was lost while the command ran"));
-    assert_true(tool_has_said("ended with signal 15"));
+    assert_true(tool_has_said("t/broken: the lock was lost while the command runs: another holder may be inside; the "
+                              "command gets SIGTERM\n"));
+    assert_true(tool_has_said("t/broken: the command, which had lost the lock, ended with signal 15"));
 }
 
 /* The shell of a pipeline alone would leave the pipeline's processes, which go on as if they had the lock. */
@@ -101,10 +103,43 @@ static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **stat
     (void)state;
     pid = start_holder("--on-lost none", "t/on");
     break_lock("t/on");
+    wait_until(
+        tool_has_said("t/on: the lock was lost while the command runs: another holder may be inside; the command "
+                      "goes on\n"));
     assert_true(proc_is_alive((pid_t)tool_number("begun")));
     tool_go();
     assert_int_equal(tool_await(pid), 76);
     assert_true(tool_has_said("ended with status 0"));
+}
+
+/* The signal does not wait for a reader, nor does the library's thread, and the loss is told in the end. */
+static void test_run_tells_the_loss_at_the_end_when_a_pipe_has_no_room_before(void **state)
+{
+    static char text[256 * 1024];
+    size_t length = 0;
+    pid_t pid;
+    int fd;
+
+    (void)state;
+    command_run("rm -f $F/begun; mkfifo $F/narrow");
+    fd = open(server_file(the_server, "narrow"), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    while (write(fd, "    ", 4) > 0)
+        continue;
+    pid =
+        tool_start("exec $dmutex run t/narrow -- sh -c 'echo $$ >$F/b; mv $F/b $F/begun; read go <$F/go' 2>$F/narrow");
+    wait_until(tool_has("begun"));
+    break_lock("t/narrow");
+    wait_until(!proc_is_alive((pid_t)tool_number("begun")));
+    do {
+        ssize_t got = read(fd, text + length, sizeof text - 1 - length);
+
+        length += got > 0 ? (size_t)got : 0;
+        text[length] = '\0';
+    } while (!strstr(text, "the command ended with signal 15\n"));
+    assert_non_null(strstr(text, "t/narrow: the lock was lost while the command ran: "));
+    close(fd);
+    assert_int_equal(tool_await(pid), 76);
 }
 
 static void test_run_sends_the_named_signal_when_the_lock_is_broken(void **state)
@@ -387,6 +422,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_the_command_when_the_lock_is_broken),
         cmocka_unit_test(test_run_ends_all_descendants_when_the_lock_is_broken),
         cmocka_unit_test(test_run_lets_the_command_go_on_when_no_signal_is_wanted),
+        cmocka_unit_test(test_run_tells_the_loss_at_the_end_when_a_pipe_has_no_room_before),
         cmocka_unit_test(test_run_sends_the_named_signal_when_the_lock_is_broken),
         cmocka_unit_test(test_run_does_as_it_was_told_when_dmutex_conf_ends_programs_at_a_loss),
         cmocka_unit_test(test_run_ends_the_command_when_the_server_is_killed),
