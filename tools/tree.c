@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The descendants of a process, by /proc: a signal to one process of a shell's pipeline would leave the others. */
+/*
+ * The descendants of a process, by /proc: a signal to one process of a shell's pipeline would leave the others.
+ *
+ * A process may end, and another get its pid, at any moment between the look and the signal.  So the signal goes to a
+ * descriptor of the process (Linux 5.3) that is compared with the look: a pid and the time of the start are one
+ * process's alone.
+ */
 #include "tree.h"
 
 #include <ctype.h>
@@ -11,10 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct process {
     pid_t pid, parent;
+    unsigned long long start; /* in ticks since the boot */
     bool is_below;
 };
 
@@ -23,33 +31,41 @@ struct list {
     size_t count;
 };
 
-/* The parent stands behind the program's name, which may have any byte, and the state. */
-static pid_t parent_of(const char *pid)
+/*
+ * Fields 4 and 22 of the line.  They stand after the program's name, which may have any byte.  False: the process has
+ * ended, or is hidden.
+ */
+static bool look(pid_t pid, struct process *ret_process)
 {
+    struct process process = { .pid = pid };
     char path[64], text[512];
     const char *end;
     ssize_t length;
-    int fd, parent = 0;
+    int fd;
 
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
+        return false;
     length = read(fd, text, sizeof text - 1);
     close(fd);
     text[length > 0 ? length : 0] = '\0';
     end = strrchr(text, ')');
-    return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : 0;
+    if (!end || sscanf(end, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                       &process.parent, &process.start) != 2)
+        return false;
+    *ret_process = process;
+    return true;
 }
 
-static void add(struct list *list, const char *pid)
+static void add(struct list *list, pid_t pid)
 {
     struct process *processes = reallocarray(list->processes, list->count + 1, sizeof *processes);
 
     if (!processes)
         return;
     list->processes = processes;
-    processes[list->count++] = (struct process){ .pid = atoi(pid), .parent = parent_of(pid) };
+    list->count += look(pid, &processes[list->count]);
 }
 
 static struct list read_all(void)
@@ -60,19 +76,20 @@ static struct list read_all(void)
 
     while (folder && (entry = readdir(folder)))
         if (isdigit((unsigned char)entry->d_name[0]))
-            add(&list, entry->d_name);
+            add(&list, atoi(entry->d_name));
     if (folder)
         closedir(folder);
     return list;
 }
 
-static bool is_below(const struct list *list, pid_t parent, pid_t root)
+/* A parent is older than its child: one that is younger got the pid after the look at the child. */
+static bool is_below(const struct list *list, const struct process *process, pid_t root)
 {
-    if (parent == root)
+    if (process->parent == root)
         return true;
     for (size_t i = 0; i < list->count; i++)
-        if (list->processes[i].pid == parent)
-            return list->processes[i].is_below;
+        if (list->processes[i].pid == process->parent)
+            return list->processes[i].is_below && list->processes[i].start <= process->start;
     return false;
 }
 
@@ -84,10 +101,25 @@ static bool mark(struct list *list, pid_t root)
     for (size_t i = 0; i < list->count; i++) {
         struct process *process = &list->processes[i];
 
-        if (!process->is_below && is_below(list, process->parent, root))
+        if (!process->is_below && is_below(list, process, root))
             process->is_below = is_new = true;
     }
     return is_new;
+}
+
+/* 0, or an errno value.  A process that has ended meanwhile needs no signal. */
+static int send_signal(const struct process *process, int number)
+{
+    int fd = (int)syscall(SYS_pidfd_open, process->pid, 0), error = 0;
+    struct process now;
+
+    if (fd < 0)
+        return errno == ESRCH ? 0 : ENOSYS; /* a filter of a container may say EPERM, too */
+    if (look(process->pid, &now) && now.start == process->start &&
+        syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) < 0 && errno != ESRCH)
+        error = errno;
+    close(fd);
+    return error;
 }
 
 /*
@@ -97,14 +129,19 @@ static bool mark(struct list *list, pid_t root)
 bool tree_signal(pid_t root, int number, pid_t *ret_forbidden)
 {
     struct list list = read_all();
-    bool can_look = list.count > 0;
+    bool is_sent = list.count > 0;
 
     *ret_forbidden = 0;
     while (mark(&list, root))
         continue;
-    for (size_t i = 0; i < list.count; i++)
-        if (list.processes[i].is_below && kill(list.processes[i].pid, number) < 0 && errno == EPERM)
+    for (size_t i = 0; is_sent && i < list.count; i++) {
+        int error = list.processes[i].is_below ? send_signal(&list.processes[i], number) : 0;
+
+        if (error == EPERM)
             *ret_forbidden = list.processes[i].pid;
+        else if (error)
+            is_sent = false;
+    }
     free(list.processes);
-    return can_look;
+    return is_sent;
 }
