@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "life.h"
 
+#include <dmutex/dmutex.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "say.h"
 #include "shared/keeper_talk.h"
 
 #define GRACE_MS 500 /* the next lock often comes soon */
 #define AGAIN_MS 50
+#define REAPED_MS 1000
 
 static GMainLoop *loop;
 static const char *own_name;
@@ -35,6 +40,55 @@ static bool is_called(void)
     struct pollfd ready = { .fd = KEEPER_SOCKET_FD, .events = POLLIN };
 
     return poll(&ready, 1, 0) > 0;
+}
+
+static bool is_zombie_keeper(int pid)
+{
+    char path[40];
+    char state = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "re");
+    if (file && fscanf(file, "%*d (" KEEPER_PROGRAM ") %c", &state) != 1)
+        state = 0; /* another program */
+    if (file)
+        fclose(file);
+    return state == 'Z';
+}
+
+/*
+ * A keeper is an orphan, and the child of whoever gets orphans. In a container that may be the program itself, which
+ * awaits the children that it knows and no others: an ended keeper remains as a zombie. So a keeper that finds one
+ * lives on until it is gone, or each burst of locks would leave another.
+ */
+static bool has_unreaped_sibling(void)
+{
+    char path[64];
+    FILE *children;
+    int pid;
+    bool is_found = false;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)getppid(), (int)getppid());
+    children = fopen(path, "re");
+    while (children && !is_found && fscanf(children, "%d", &pid) == 1)
+        is_found = is_zombie_keeper(pid);
+    if (children)
+        fclose(children);
+    return is_found;
+}
+
+/* A keeper that is not called any more has no reason to stay. */
+static bool must_stay(void)
+{
+    static bool is_told;
+
+    if (!has_own_name() || !has_unreaped_sibling())
+        return false;
+    if (!is_told)
+        say(DMUTEX_LOG_INFO, "process %d does not reap ended keepers: this one lives on", (int)getppid());
+    is_told = true;
+    return true;
 }
 
 /*
@@ -68,7 +122,9 @@ static gboolean on_time(gpointer user)
 {
     (void)user;
     timer = 0;
-    if (leave())
+    if (must_stay())
+        timer = g_timeout_add(REAPED_MS, on_time, NULL);
+    else if (leave())
         g_main_loop_quit(loop);
     else
         timer = g_timeout_add(AGAIN_MS, on_time, NULL);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -410,6 +411,59 @@ static void test_another_is_started_when_it_was_killed(void **state)
     host_end(c);
 }
 
+/* ---- whoever gets orphans ---------------------------------------------------------------- */
+
+/* The children of this process that are ended keepers; the last one's pid. */
+static int count_ended_keepers(pid_t *ret_pid)
+{
+    char path[64], name[32];
+    FILE *children;
+    int count = 0, pid;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    assert_non_null(children = fopen(path, "r"));
+    while (fscanf(children, "%d", &pid) == 1) {
+        FILE *comm;
+
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
+        comm = fopen(path, "r");
+        if (comm && fgets(name, sizeof name, comm) && strcmp(name, "dmutex-keeper\n") == 0 && proc_state(pid) == 'Z') {
+            count++;
+            *ret_pid = pid;
+        }
+        if (comm)
+            fclose(comm);
+    }
+    fclose(children);
+    return count;
+}
+
+/*
+ * R7: where pid 1 of a container awaits its own children alone, as this process does here, each burst of locks left a
+ * zombie.  One is left, the keeper after it stays, and ends once the one before was reaped.
+ */
+static void test_it_lives_on_when_ended_keepers_are_not_reaped(void **state)
+{
+    pid_t ended = 0, pid;
+
+    (void)state;
+    await_no_keeper(a);
+    assert_return_code(prctl(PR_SET_CHILD_SUBREAPER, 1), errno);
+    assert_int_equal(host_run(a, "rm -f log; flock x.lock true"), 0);
+    await_no_keeper(a);
+    assert_int_equal(count_ended_keepers(&ended), 1);
+    assert_int_equal(host_run(a, "flock x.lock true"), 0);
+    wait_until(host_keeper(a) == 0 || host_run(a, "grep -q 'does not reap ended keepers' log") == 0);
+    assert_int_equal(count_ended_keepers(&ended), 1);
+    assert_true((pid = host_keeper(a)) > 0);
+    assert_int_equal(host_run(a, "flock x.lock true"), 0);
+    assert_int_equal(host_keeper(a), pid);
+    assert_int_equal(waitpid(ended, NULL, __WALL), ended);
+    await_no_keeper(a);
+    assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+    assert_return_code(prctl(PR_SET_CHILD_SUBREAPER, 0), errno);
+}
+
 /* ---- the server -------------------------------------------------------------------------- */
 
 /* Makes a host that waits for the server's answer for a short time only. */
@@ -550,6 +604,7 @@ int main(int argc, char **argv)
         host_test(test_it_ignores_signals_that_ask_it_to_end),
         host_test(test_its_locks_end_with_their_leases_when_it_is_killed),
         host_test(test_another_is_started_when_it_was_killed),
+        host_test(test_it_lives_on_when_ended_keepers_are_not_reaped),
         host_test(test_a_lock_fails_when_the_server_does_not_answer),
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
