@@ -943,6 +943,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/storm.h \
     tests/lib/stranger.c \
     tests/lib/stranger.h \
+    tests/lib/talker.c \
+    tests/lib/talker.h \
     tests/lib/testlib.c \
     tests/lib/testlib.h \
     tests/lib/tracer.c \

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "link/turns.h"
 #include "redis/node.h"
+#include "redis/slots.h"
 #include "spawn/local.h"
 
 enum step { STEP_LOGIN, STEP_DATABASE, STEP_SUBSCRIPTION, STEPS };
@@ -243,7 +244,8 @@ redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_re
     for (int i = 0; i < count; i++)
         dm_args_text(&args, words[i]);
     command = dm_args_format(&args);
-    command.asks_map = count == 2 && strcmp(words[0], "CLUSTER") == 0 && strcmp(words[1], "SLOTS") == 0;
+    if (count == 2 && strcmp(words[0], "CLUSTER") == 0 && strcmp(words[1], "SLOTS") == 0)
+        command.summary = &dm_slots_summary;
     if (dm_link_call(probe->link, &command, &deadline, &reply) != DM_LINK_OK) {
         dm_link_reason(probe->link, ret_reason);
         reply = NULL;

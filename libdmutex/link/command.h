@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct redisReply; /* hiredis stays below */
+struct dm_summary_kind;
 
 /*
  * Takes a reply, or NULL when the connection broke before the reply came (whether the command was executed is then not
@@ -20,9 +21,9 @@ struct dm_command {
     size_t length;
     uint64_t peer;      /* the number of the server for which the command was written (struct dm_greeter); 0: any */
     bool is_for_any;    /* asks what any server can tell: nobody need vouch for the server (struct dm_greeter) */
-    bool asks_map;      /* the reply is the map of a Cluster's slots, which may be longer than other replies */
     bool is_for_ending; /* sent also by a thread whose questions are given up (base/self.h) */
     int ahead;          /* so many commands stand before this one in the bytes; nobody wants the replies to those */
+    const struct dm_summary_kind *summary; /* the reply is long, and becomes a summary (link/reader.h); or NULL */
 };
 
 /*

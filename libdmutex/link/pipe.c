@@ -154,7 +154,7 @@ size_t dm_pipe_pending(const struct dm_pipe *pipe)
 /* The first slot is of the next reply; a listener has none. */
 static void expect(struct dm_pipe *pipe)
 {
-    dm_reader_expect(&pipe->reader, pipe->first && pipe->first->is_map);
+    dm_reader_expect(&pipe->reader, pipe->first ? pipe->first->summary : NULL);
 }
 
 /*

@@ -36,8 +36,8 @@ struct dm_slot {
     struct dm_caller *call;
     dm_reply_fn handler;
     void *user;
-    bool is_for_any;   /* as the command's */
-    bool is_map;       /* as the command's asks_map */
+    bool is_for_any; /* as the command's, also the next */
+    const struct dm_summary_kind *summary;
     redisReply *reply; /* set once the slot is finished; NULL then: no reply came */
     uint64_t peer;     /* of a message: the number of the server that sent the message */
     int64_t sent_ns;

@@ -2,6 +2,7 @@
 #include "link/reader.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/block.h"
@@ -13,8 +14,11 @@ struct limits {
 /* A renewal of 100 locks answers 101 elements; INFO is some kilobytes. */
 static const struct limits usual = { 1024, 4096, 256 * 1024 };
 
-/* A map has at most 16384 ranges, each with servers of 4 to 8 elements and some hundred bytes. */
-static const struct limits of_map = { 16384, 16384 * 64, 16 * 1024 * 1024 };
+/*
+ * A map has at most 16384 ranges, each with servers of 4 to 8 elements and some hundred bytes: 4 MB with three servers
+ * each.  This bounds the work; the memory is the summary's.
+ */
+static const struct limits of_summary = { 16384, 16384 * 64, 16 * 1024 * 1024 };
 
 /*
  * Arrays within arrays.  A map of slots has four levels, all other replies fewer.  From 1.0 on hiredis itself has no
@@ -26,8 +30,8 @@ static const struct limits of_map = { 16384, 16384 * 64, 16 * 1024 * 1024 };
 /* Longer arrays are hiredis' own. */
 #define BLOCK_ELEMENTS_MOST 16
 
-/* hiredis's own functions, except those that reserve room for a reply. */
-static redisReplyObjectFunctions capped;
+/* hiredis's own functions, except those that reserve room for a reply; and those that keep nothing of a reply. */
+static redisReplyObjectFunctions capped, summing;
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
@@ -39,10 +43,11 @@ typedef int element_count;
 static void *(*create_array)(const redisReadTask *, element_count);
 static void *(*create_string)(const redisReadTask *, char *, size_t);
 static void *(*create_integer)(const redisReadTask *, long long);
+static void *(*create_nil)(const redisReadTask *);
 
 static const struct limits *limits_of(const struct dm_reader *reader)
 {
-    return reader->is_map_next ? &of_map : &usual;
+    return reader->kind ? &of_summary : &usual;
 }
 
 /* False if a reply would have more elements than any of ours, in one array or in all. */
@@ -181,6 +186,7 @@ static void *create_short_array(const redisReadTask *task, size_t elements)
     reply->root.element = room;
     return reply;
 }
+
 /* hiredis calls this before reserving the array: NULL ends the parsing with an error, and the session with it. */
 static void *create_array_capped(const redisReadTask *task, element_count elements)
 {
@@ -196,7 +202,10 @@ static void *create_array_capped(const redisReadTask *task, element_count elemen
 void dm_reply_free(redisReply *reply)
 {
     if (!dm_block_is(reply)) {
-        freeReplyObject(reply);
+        if (reply && reply->type == DM_REPLY_SUMMARY)
+            free(reply);
+        else
+            freeReplyObject(reply);
         return;
     }
     for (size_t i = 0; i < reply->elements; i++) {
@@ -212,6 +221,66 @@ static void free_object(void *reply)
     dm_reply_free(reply);
 }
 
+/* ---- replies that are not kept ------------------------------------------------------------ */
+
+/*
+ * hiredis keeps an object for each element as long as the elements inside it are read, and gives it to nobody else: the
+ * summary stands for all of them.
+ */
+static void *show(const redisReadTask *task, const struct dm_element *element)
+{
+    const struct dm_reader *reader = task->privdata;
+    struct dm_summary *summary = task->parent->obj;
+
+    reader->kind->take(summary, task, element);
+    return summary;
+}
+
+static void *sum_text(const redisReadTask *task, char *text, size_t length)
+{
+    if (!task->parent)
+        return create_text(task, text, length);
+    return show(task, &(struct dm_element){ .type = task->type, .text = text, .length = length });
+}
+
+static void *sum_number(const redisReadTask *task, long long number)
+{
+    if (!task->parent)
+        return create_number(task, number);
+    return show(task, &(struct dm_element){ .type = task->type, .number = number });
+}
+
+static void *sum_nothing(const redisReadTask *task)
+{
+    if (!task->parent)
+        return create_nil(task);
+    return show(task, &(struct dm_element){ .type = REDIS_REPLY_NIL });
+}
+
+static void *sum_array(const redisReadTask *task, element_count elements)
+{
+    struct dm_reader *reader = task->privdata;
+
+    if (is_too_deep(task) || !is_within_limits(reader, elements))
+        return NULL;
+    if (!task->parent)
+        return task->type == REDIS_REPLY_ARRAY ? reader->kind->begin() : NULL;
+    return show(task, &(struct dm_element){ .type = task->type });
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *sum_double(const redisReadTask *task, double number, char *text, size_t length)
+{
+    (void)number;
+    return task->parent ? sum_text(task, text, length) : NULL;
+}
+
+static void *sum_bool(const redisReadTask *task, int number)
+{
+    return task->parent ? sum_number(task, number) : NULL;
+}
+#endif
+
 /* ---- the reader -------------------------------------------------------------------------- */
 
 /* Always the same values, so two threads may write them in any order. */
@@ -220,11 +289,20 @@ static void learn_functions(const redisReader *hiredis)
     __atomic_store_n(&create_array, hiredis->fn->createArray, __ATOMIC_RELAXED);
     __atomic_store_n(&create_string, hiredis->fn->createString, __ATOMIC_RELAXED);
     __atomic_store_n(&create_integer, hiredis->fn->createInteger, __ATOMIC_RELAXED);
+    __atomic_store_n(&create_nil, hiredis->fn->createNil, __ATOMIC_RELAXED);
     capped = *hiredis->fn;
     capped.createArray = create_array_capped;
     capped.createString = create_text;
     capped.createInteger = create_number;
     capped.freeObject = free_object;
+    summing = (redisReplyObjectFunctions)
+    {
+        .createString = sum_text, .createArray = sum_array, .createInteger = sum_number, .createNil = sum_nothing,
+#if HIREDIS_MAJOR >= 1
+        .createDouble = sum_double, .createBool = sum_bool,
+#endif
+        .freeObject = free_object,
+    };
 }
 
 /* The table of functions is shared by all readers and has no lock: a flag, set last, says that the table is whole. */
@@ -245,9 +323,10 @@ bool dm_reader_begin(struct dm_reader *reader)
     return true;
 }
 
-void dm_reader_expect(struct dm_reader *reader, bool is_map)
+void dm_reader_expect(struct dm_reader *reader, const struct dm_summary_kind *kind)
 {
-    reader->is_map_next = is_map;
+    reader->kind = kind;
+    reader->hiredis->fn = kind ? &summing : &capped;
 }
 
 /* Frees the half-parsed reply, too; whole replies are the caller's since dm_reader_next(). */
@@ -260,12 +339,13 @@ void dm_reader_end(struct dm_reader *reader)
 
 /*
  * Counts the bytes of the present reply, not of the connection: a long-lived connection must not reach the limit by
- * age.
+ * age.  hiredis holds what is not parsed yet, of a long reply only the element that has not come as a whole.
  */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length)
 {
     reader->bytes += length;
-    return reader->bytes <= limits_of(reader)->bytes && redisReaderFeed(reader->hiredis, bytes, length) == REDIS_OK;
+    return reader->bytes <= limits_of(reader)->bytes && reader->hiredis->len + length <= usual.bytes &&
+           redisReaderFeed(reader->hiredis, bytes, length) == REDIS_OK;
 }
 
 /* A whole reply takes its bytes off the budget, and the rest of the buffer belongs to the reply behind. */
@@ -273,7 +353,7 @@ bool dm_reader_next(struct dm_reader *reader, redisReply **ret_reply)
 {
     redisReader *hiredis = reader->hiredis;
     void *reply = NULL;
-    bool is_good = redisReaderGetReply(hiredis, &reply) == REDIS_OK && hiredis->len <= limits_of(reader)->bytes;
+    bool is_good = redisReaderGetReply(hiredis, &reply) == REDIS_OK;
 
     *ret_reply = reply;
     if (is_good && reply) {

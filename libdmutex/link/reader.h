@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hiredis' reader with limits: we do not trust a server, which could announce an array without end.  The reader refuses
- * replies that no command of ours gets: too many elements, too deep, too long.  The map of a Cluster's slots is longer
- * than all other replies.
+ * replies that no command of ours gets: too many elements, too deep, too long.
+ *
+ * One reply, the map of a Cluster's slots, may be longer than all others.  It is never there as a whole: whoever asks
+ * for it gives a kind of summary, which is shown each element as it comes, and keeps what it needs in bounded room.
  */
 #ifndef DM_LINK_READER_H
 #define DM_LINK_READER_H
@@ -11,20 +13,43 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* An element of a long reply, which is gone after the call.  The task tells its place: index and parents. */
+struct dm_element {
+    int type;         /* REDIS_REPLY_ARRAY, _STRING, _INTEGER, _NIL, or another */
+    const char *text; /* of a string; no NUL ends it */
+    size_t length;
+    long long number; /* of an integer */
+};
+
+/* Stands for a reply that is an array: the type of `reply` is DM_REPLY_SUMMARY.  One block of malloc(). */
+struct dm_summary {
+    redisReply reply;
+};
+
+#define DM_REPLY_SUMMARY 1000 /* no type of hiredis' */
+
+struct dm_summary_kind {
+    struct dm_summary *(*begin)(void); /* NULL without memory */
+    void (*take)(struct dm_summary *summary, const redisReadTask *task, const struct dm_element *element);
+};
+
 struct dm_reader {
     redisReader *hiredis;
     size_t bytes, elements; /* of the reply that the reader is in, so far */
-    bool is_map_next;
+    const struct dm_summary_kind *kind;
 };
 
 /* False without memory. */
 bool dm_reader_begin(struct dm_reader *reader);
 void dm_reader_end(struct dm_reader *reader);
 
-/* Whether the next reply may be as long as the map of a Cluster; asked for before each feed and each reply. */
-void dm_reader_expect(struct dm_reader *reader, bool is_map);
+/*
+ * The next reply, if it is an array, may be long, and becomes a summary of that kind; NULL: a usual reply.  Called
+ * before each feed and each reply.
+ */
+void dm_reader_expect(struct dm_reader *reader, const struct dm_summary_kind *kind);
 
-/* False for a reply of more than 256 KiB, or longer than any map where a map is expected, or without memory. */
+/* False for a reply of more than 256 KiB; where a summary is expected, for a part or a whole that is too long. */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length);
 
 /* The next whole reply, or NULL; to be freed by dm_reply_free().  False for bytes that cannot be a reply of ours. */

@@ -9,7 +9,7 @@
 #include "base/rank.h"
 #include "link/session_parts.h"
 
-#define PIECES_AT_ONCE 4
+#define PIECES_AT_ONCE 2
 
 /* So long a number that was the library's is taken for the library's. */
 #define OWN_NS DM_NS_PER_MS
@@ -217,7 +217,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
     }
     dm_pipe_push(&session->pipe, slot);
     slot->is_for_any = command->is_for_any;
-    slot->is_map = command->asks_map;
+    slot->summary = command->summary;
     session->sent++;
     ask_to_confirm(session); /* if that fails the slot has ended without a reply: the command may be executed */
     return slot;

@@ -10,6 +10,7 @@
 
 #include "link/turns.h"
 #include "redis/node.h"
+#include "redis/slots.h"
 
 struct dm_guide {
     const struct dm_url *url;
@@ -89,7 +90,8 @@ struct dm_command dm_guide_question(void)
     dm_args_text(&args, "CLUSTER");
     dm_args_text(&args, "SLOTS");
     command = dm_args_format(&args);
-    command.is_for_any = command.asks_map = true;
+    command.is_for_any = true;
+    command.summary = &dm_slots_summary;
     dm_args_free(&args);
     return command;
 }

@@ -58,69 +58,155 @@ void dm_slot_tag(unsigned slot, char ret_tag[DM_SLOT_TAG_ROOM])
     ret_tag[4] = '\0';
 }
 
-/* ---- addresses --------------------------------------------------------------------------- */
+/* ---- the map ----------------------------------------------------------------------------- */
 
-static bool is_text(const redisReply *reply, const char *text)
+/* A Cluster should have no more than 1000 nodes, say its authors. */
+#define HOSTS_MOST 1024
+#define HOST_ROOM 256
+
+/* Numbers that never came: no range of slots begins behind its end, and no master has port 0. */
+struct range {
+    uint16_t first, last, port;
+    uint16_t host; /* the number of a host, counted from 1 on; 0: that of the server which tells the map */
+};
+
+/* Only what has come is written, so the pages of a small map are few. */
+struct slots_map {
+    struct dm_summary summary;
+    bool is_nonsense;
+    unsigned ranges, hosts;
+    bool has_no_name, is_ip_next, has_ip; /* of the last range's master */
+    struct range range[DM_SLOTS];
+    char host[HOSTS_MOST][HOST_ROOM];
+};
+
+static struct dm_summary *begin_map(void)
 {
-    return reply->type == REDIS_REPLY_STRING && reply->len == strlen(text) && memcmp(reply->str, text, reply->len) == 0;
+    struct slots_map *map = malloc(sizeof *map);
+
+    if (!map)
+        return NULL;
+    map->summary = (struct dm_summary){ .reply.type = DM_REPLY_SUMMARY };
+    map->is_nonsense = false;
+    map->ranges = map->hosts = 0;
+    return &map->summary;
 }
 
-/*
- * The address of a server that is to tell its name, and has no name: in pairs of words behind host, port and id.  NULL:
- * no address.  A reply that is no list has no elements.
- */
-static const redisReply *find_ip(const redisReply *server)
+/* NULL: there are too many. */
+static struct range *add_range(struct slots_map *map)
 {
-    const redisReply *pairs = server->elements > 3 ? server->element[3] : NULL;
+    struct range *range = map->ranges < DM_SLOTS ? &map->range[map->ranges++] : NULL;
 
-    for (size_t i = 0; pairs && i + 1 < pairs->elements; i += 2) {
-        if (is_text(pairs->element[i], "ip"))
-            return pairs->element[i + 1];
-    }
-    return NULL;
+    if (range)
+        *range = (struct range){ .first = 1 };
+    map->has_no_name = map->is_ip_next = map->has_ip = false;
+    return range;
 }
 
-/* A server that does not know its own address, or has several for clients, tells no host. */
-static bool read_host(const redisReply *server, const char *asked_host, const char **ret_host)
+static bool is_text(const struct dm_element *element, const char *text)
 {
-    const redisReply *host = server->element[0];
-
-    if (is_text(host, "?"))
-        host = find_ip(server);
-    if (!host || host->type == REDIS_REPLY_NIL || is_text(host, "")) {
-        *ret_host = asked_host;
-        return true;
-    }
-    *ret_host = host->str;
-    return host->type == REDIS_REPLY_STRING && dm_reply_is_host(host->str, host->len);
+    return element->type == REDIS_REPLY_STRING && element->length == strlen(text) &&
+           memcmp(element->text, text, element->length) == 0;
 }
 
-static bool read_number(const redisReply *reply, unsigned most, unsigned *ret_number)
+static bool read_number(const struct dm_element *element, unsigned most, uint16_t *ret_number)
 {
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 0 || reply->integer > most)
+    if (element->type != REDIS_REPLY_INTEGER || element->number < 0 || element->number > most)
         return false;
-    *ret_number = (unsigned)reply->integer;
+    *ret_number = (uint16_t)element->number;
     return true;
 }
 
-/* ---- the map ----------------------------------------------------------------------------- */
-
-struct range {
-    unsigned first, last, port;
-    const char *host; /* in the reply, or asked_host */
-};
-
-/* first, last, the master, and the replicas, which are not looked at. */
-static bool read_range(const redisReply *reply, const char *asked_host, struct range *ret_range)
+/* Masters with several ranges stand in each of them: their host is kept once. */
+static bool find_host(struct slots_map *map, const struct dm_element *element, uint16_t *ret_host)
 {
-    const redisReply *master = reply->type == REDIS_REPLY_ARRAY && reply->elements > 2 ? reply->element[2] : NULL;
+    unsigned at = 0;
 
-    return master && read_number(reply->element[0], DM_SLOTS - 1, &ret_range->first) &&
-           read_number(reply->element[1], DM_SLOTS - 1, &ret_range->last) && ret_range->first <= ret_range->last &&
-           master->type == REDIS_REPLY_ARRAY && master->elements > 1 &&
-           read_number(master->element[1], PORT_MAX, &ret_range->port) && ret_range->port > 0 &&
-           read_host(master, asked_host, &ret_range->host);
+    while (at < map->hosts &&
+           (strncmp(map->host[at], element->text, element->length) != 0 || map->host[at][element->length]))
+        at++;
+    if (at == HOSTS_MOST)
+        return false;
+    if (at == map->hosts) {
+        memcpy(map->host[at], element->text, element->length);
+        map->host[at][element->length] = '\0';
+        map->hosts++;
+    }
+    *ret_host = (uint16_t)(at + 1);
+    return true;
 }
+
+/* A server that does not know its own address, or has several for clients, tells no host. */
+static bool read_host(struct slots_map *map, const struct dm_element *element, uint16_t *ret_host)
+{
+    if (element->type == REDIS_REPLY_NIL || is_text(element, ""))
+        return true;
+    return element->type == REDIS_REPLY_STRING && dm_reply_is_host(element->text, element->length) &&
+           find_host(map, element, ret_host);
+}
+
+/* Host, port, id, and pairs of words.  A server that is to tell its name, and has no name, writes "?". */
+static bool take_of_master(struct slots_map *map, int index, const struct dm_element *element)
+{
+    struct range *range = &map->range[map->ranges - 1];
+
+    if (index == 0) {
+        map->has_no_name = is_text(element, "?");
+        return map->has_no_name || read_host(map, element, &range->host);
+    }
+    return index != 1 || read_number(element, PORT_MAX, &range->port);
+}
+
+/* The address of a server without a name is in one of the pairs, after the word "ip". */
+static bool take_of_pairs(struct slots_map *map, int index, const struct dm_element *element)
+{
+    if (!map->has_no_name || map->has_ip)
+        return true;
+    if (index % 2 == 0) {
+        map->is_ip_next = is_text(element, "ip");
+        return true;
+    }
+    map->has_ip = map->is_ip_next;
+    return !map->is_ip_next || read_host(map, element, &map->range[map->ranges - 1].host);
+}
+
+/* First, last, the master, and the replicas, which are not looked at. */
+static bool take_of_range(struct slots_map *map, int index, const struct dm_element *element)
+{
+    struct range *range = &map->range[map->ranges - 1];
+
+    if (index == 0)
+        return read_number(element, DM_SLOTS - 1, &range->first);
+    if (index == 1)
+        return read_number(element, DM_SLOTS - 1, &range->last);
+    return index != 2 || element->type == REDIS_REPLY_ARRAY;
+}
+
+/* A dm_summary_kind's take().  Elements come in the order of the bytes: an array before what is in it. */
+static void take_element(struct dm_summary *summary, const redisReadTask *task, const struct dm_element *element)
+{
+    struct slots_map *map = (struct slots_map *)summary;
+    int path[4]; /* of the element: its index, its parent's, and so on */
+    int levels = 0;
+    bool is_good = true;
+
+    for (const redisReadTask *at = task; at->parent; at = at->parent) {
+        if (levels == 4)
+            return;
+        path[levels++] = at->idx;
+    }
+    if (levels == 1)
+        is_good = element->type == REDIS_REPLY_ARRAY && add_range(map);
+    else if (levels == 2)
+        is_good = take_of_range(map, path[0], element);
+    else if (levels == 3 && path[1] == 2)
+        is_good = take_of_master(map, path[0], element);
+    else if (levels == 4 && path[2] == 2 && path[1] == 3)
+        is_good = take_of_pairs(map, path[0], element);
+    map->is_nonsense |= !is_good;
+}
+
+const struct dm_summary_kind dm_slots_summary = { begin_map, take_element };
 
 /* False if a slot is in two ranges.  `taken` has a bit for each slot. */
 static bool take_slots(unsigned char *taken, const struct range *range)
@@ -135,32 +221,31 @@ static bool take_slots(unsigned char *taken, const struct range *range)
     return true;
 }
 
-static bool is_map(const redisReply *reply, const char *asked_host, unsigned char *taken)
+static bool is_sound(const struct slots_map *map, unsigned char *taken)
 {
-    struct range range;
+    for (unsigned i = 0; i < map->ranges; i++) {
+        const struct range *range = &map->range[i];
 
-    if (reply->type != REDIS_REPLY_ARRAY)
-        return false;
-    for (size_t i = 0; i < reply->elements; i++) {
-        if (!read_range(reply->element[i], asked_host, &range) || !take_slots(taken, &range))
+        if (range->first > range->last || range->port == 0 || !take_slots(taken, range))
             return false;
     }
-    return true;
+    return !map->is_nonsense;
 }
 
-/* Reads all twice, so that `take` is called for good maps alone. */
+/* `take` is called for good maps alone. */
 bool dm_slots_read(const redisReply *reply, const char *asked_host, dm_slots_fn take, void *user)
 {
+    const struct slots_map *map = (const struct slots_map *)reply;
     unsigned char *taken = calloc(DM_SLOTS / CHAR_BIT, 1);
-    bool is_good = taken && is_map(reply, asked_host, taken);
-    struct range range;
+    bool is_good = taken && reply->type == DM_REPLY_SUMMARY && is_sound(map, taken);
     char port[sizeof "65535"];
 
     free(taken);
-    for (size_t i = 0; is_good && i < reply->elements; i++) {
-        read_range(reply->element[i], asked_host, &range);
-        snprintf(port, sizeof port, "%hu", (unsigned short)range.port);
-        take(user, range.first, range.last, range.host, port);
+    for (unsigned i = 0; is_good && i < map->ranges; i++) {
+        const struct range *range = &map->range[i];
+
+        snprintf(port, sizeof port, "%hu", range->port);
+        take(user, range->first, range->last, range->host ? map->host[range->host - 1] : asked_host, port);
     }
     return is_good;
 }

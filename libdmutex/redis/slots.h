@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "link/reader.h"
+
 #define DM_SLOTS 16384
 #define DM_SLOT_TAG_ROOM 5 /* bytes of a tag with its NUL */
 
@@ -24,10 +26,13 @@ void dm_slot_tag(unsigned slot, char ret_tag[DM_SLOT_TAG_ROOM]);
 /* The slots first..last belong to the master at host:port.  The texts are valid during the call. */
 typedef void (*dm_slots_fn)(void *user, unsigned first, unsigned last, const char *host, const char *port);
 
+/* For the question CLUSTER SLOTS: ranges and masters in less than half a MiB, whatever the server sends. */
+extern const struct dm_summary_kind dm_slots_summary;
+
 /*
- * Reads the answer to CLUSTER SLOTS, and calls `take` once for each range.  A slot may be in no range: no master serves
- * the slot now.  asked_host: the host that has answered; a master without a host of its own is there, too.  False, and
- * no call: the answer is nonsense, or memory is missing.
+ * Reads the answer to CLUSTER SLOTS, which is a summary or no map, and calls `take` once for each range.  A slot may be
+ * in no range: no master serves the slot now.  asked_host: the host that has answered; a master without a host of its
+ * own is there, too.  False, and no call: the answer is nonsense, or names more than 1024 hosts, or memory is missing.
  */
 bool dm_slots_read(const redisReply *reply, const char *asked_host, dm_slots_fn take, void *user);
 

@@ -3,16 +3,13 @@
  * A server that goes on talking for ever, in each state of a connection.  Calls with a deadline end, fork() returns, a
  * loss is told, and the memory stays bounded, all while the server talks: the end of each test tells it to stop.
  */
-#include <hiredis.h>
-#include <netinet/in.h>
 #include <openssl/ssl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../lib/talker.h"
 #include "../lib/testlib.h"
 #include "../lib/tls.h"
 
@@ -23,7 +20,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MESSAGE "*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$6\r\nask 99\r\n"
 
-/* ---- the server: a thread for each connection -------------------------------------------- */
+/* ---- the server -------------------------------------------------------------------------- */
 
 enum when {
     WHEN_GREETED, /* the client has said its first bytes, of TLS or of Redis */
@@ -51,34 +48,24 @@ struct talk {
 static struct {
     const struct talk *kind;
     SSL_CTX *context;
-    int door, port;
-    pthread_t thread;
-    bool is_over, has_owner;
-    int guests; /* serving threads */
+    int port;
     long talks; /* pieces of 16 KiB and more */
 } fake;
 
 #define get(field) __atomic_load_n(&fake.field, __ATOMIC_ACQUIRE)
-#define set(field, value) __atomic_store_n(&fake.field, value, __ATOMIC_RELEASE)
 
-struct guest {
-    int fd;
-    SSL *ssl; /* NULL: plain */
-    bool is_silent;
-};
-
-static bool say(struct guest *guest, const char *bytes, size_t length)
+static bool say_by_tls(struct guest *guest, const char *bytes, size_t length)
 {
     size_t written;
 
-    if (guest->ssl)
-        return SSL_write_ex(guest->ssl, bytes, length, &written) && written == length;
-    return send(guest->fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length;
+    return SSL_write_ex(guest->tls, bytes, length, &written) && written == length;
 }
 
-static bool say_text(struct guest *guest, const char *text)
+static long hear_by_tls(struct guest *guest, char *bytes, size_t room)
 {
-    return say(guest, text, strlen(text));
+    size_t got;
+
+    return SSL_read_ex(guest->tls, bytes, room, &got) ? (long)got : 0;
 }
 
 static bool say_many(struct guest *guest, const char *text)
@@ -88,7 +75,7 @@ static bool say_many(struct guest *guest, const char *text)
 
     for (size_t length = strlen(text); used + length <= sizeof bytes; used += length)
         memcpy(bytes + used, text, length);
-    return say(guest, bytes, used);
+    return guest->say(guest, bytes, used);
 }
 
 /* A record of TLS with messages that any client passes over in the handshake. */
@@ -103,12 +90,12 @@ static bool say_hello(struct guest *guest)
 
 static bool say_keys(struct guest *guest)
 {
-    return SSL_key_update(guest->ssl, SSL_KEY_UPDATE_REQUESTED) && SSL_do_handshake(guest->ssl) == 1;
+    return SSL_key_update(guest->tls, SSL_KEY_UPDATE_REQUESTED) && SSL_do_handshake(guest->tls) == 1;
 }
 
 static bool say_ticket(struct guest *guest)
 {
-    return SSL_new_session_ticket(guest->ssl) && SSL_do_handshake(guest->ssl) == 1;
+    return SSL_new_session_ticket(guest->tls) && SSL_do_handshake(guest->tls) == 1;
 }
 
 static bool say_words(struct guest *guest)
@@ -123,7 +110,7 @@ static bool say_words(struct guest *guest)
     case WORDS_MESSAGES:
         return say_many(guest, MESSAGE);
     case WORDS_BOTH:
-        return say_keys(guest) && say_text(guest, MESSAGE);
+        return say_keys(guest) && talker_say_text(guest, MESSAGE);
     case WORDS_REPLY:
         return say_many(guest, "*1000\r\n");
     }
@@ -152,116 +139,47 @@ static bool talk(struct guest *guest)
 {
     BIO *memory = NULL;
 
-    if (guest->ssl && fake.kind->words <= WORDS_BOTH) {
+    if (guest->tls && fake.kind->words <= WORDS_BOTH) {
         memory = BIO_new(BIO_s_mem());
-        SSL_set0_wbio(guest->ssl, memory);
+        SSL_set0_wbio(guest->tls, memory);
     }
-    while (!get(is_over) && (memory ? say_at_once(guest, memory) : say_words(guest)))
+    while (!talker_is_over() && (memory ? say_at_once(guest, memory) : say_words(guest)))
         __atomic_add_fetch(&fake.talks, 1, __ATOMIC_ACQ_REL);
     return false;
 }
 
-/* The first script about "held" is answered "owned", a later one ends all answers; other mutexes are "busy". */
-static bool serve_script(struct guest *guest, const redisReply *command)
-{
-    const char *key = command->element[3]->str;
-
-    if (strstr(key, "{~probe."))
-        return say_text(guest, "+OK\r\n");
-    if (strstr(key, "held") && !__atomic_exchange_n(&fake.has_owner, true, __ATOMIC_ACQ_REL))
-        return say_text(guest, "*4\r\n$5\r\nowned\r\n:12345\r\n:0\r\n:0\r\n");
-    if (fake.kind->when == WHEN_LOCKED)
-        return talk(guest);
-    guest->is_silent = strstr(key, "held");
-    return guest->is_silent || say_text(guest, "*3\r\n$4\r\nbusy\r\n:100000\r\n:0\r\n");
-}
-
+/* The first script gets the lock "held"; the end of all answers is a later one, or a renewal. */
 static bool serve(struct guest *guest, const redisReply *command)
 {
-    const char *word = command->elements ? command->element[0]->str : "";
+    const char *answer = talker_answer(guest, command);
+    bool is_owned = answer && strstr(answer, "owned");
 
-    if (guest->is_silent)
-        return true;
     if (fake.kind->when == WHEN_GREETED)
         return talk(guest);
-    if (strcmp(word, "ROLE") == 0)
-        return say_text(guest, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
-    if (strcmp(word, "CLIENT") == 0)
-        return say_text(guest, ":7\r\n");
-    if (strcmp(word, "INFO") == 0)
-        return say_text(guest, "$50\r\n\nrun_id:0123456789abcdef0123456789abcdef01234567\r\n\r\n");
-    if (strcmp(word, "SUBSCRIBE") == 0)
-        return say_text(guest, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n") &&
-               (fake.kind->when != WHEN_LISTENED || talk(guest));
-    return command->elements > 3 && serve_script(guest, command);
+    if (!answer || (talker_is_script(command) && !is_owned && fake.kind->when == WHEN_LOCKED))
+        return answer && talk(guest);
+    return talker_say_text(guest, answer) &&
+           (fake.kind->when != WHEN_LISTENED || !talker_is(command, "SUBSCRIBE") || talk(guest));
 }
 
-static long hear(struct guest *guest, char *bytes, size_t room)
+static void receive(struct guest *guest)
 {
-    size_t got;
-
-    if (guest->ssl)
-        return SSL_read_ex(guest->ssl, bytes, room, &got) ? (long)got : 0;
-    return recv(guest->fd, bytes, room, 0);
-}
-
-static void converse(struct guest *guest)
-{
-    redisReader *reader = redisReaderCreate();
-    void *command = NULL;
-    char bytes[4096];
-    long length;
-    bool is_open = fake.kind->when != WHEN_SECURED || talk(guest);
-
-    while (is_open && (length = hear(guest, bytes, sizeof bytes)) > 0) {
-        redisReaderFeed(reader, bytes, (size_t)length);
-        while (is_open && redisReaderGetReply(reader, &command) == REDIS_OK && command) {
-            is_open = serve(guest, command);
-            freeReplyObject(command);
-        }
-    }
-    redisReaderFree(reader);
-}
-
-static void *serve_guest(void *user)
-{
-    struct guest guest = { .fd = (int)(intptr_t)user };
     char byte;
 
     if (fake.kind->words == WORDS_HELLO) {
-        if (recv(guest.fd, &byte, 1, 0) == 1)
-            talk(&guest);
-    } else if (fake.kind->has_tls) {
-        guest.ssl = SSL_new(fake.context);
-        SSL_set_fd(guest.ssl, guest.fd);
-        if (SSL_accept(guest.ssl) == 1)
-            converse(&guest);
-        SSL_free(guest.ssl);
-    } else {
-        converse(&guest);
+        if (recv(guest->fd, &byte, 1, 0) == 1)
+            talk(guest);
+        return;
     }
-    close(guest.fd);
-    __atomic_sub_fetch(&fake.guests, 1, __ATOMIC_ACQ_REL);
-    return NULL;
-}
-
-static void *welcome(void *user)
-{
-    struct timeval patience = { .tv_sec = 1 };
-    pthread_t thread;
-    sigset_t pipes; /* OpenSSL does not ask send() to spare us the signal; the serving threads inherit the mask */
-    int fd;
-
-    sigemptyset(&pipes);
-    sigaddset(&pipes, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipes, NULL);
-    while ((fd = accept4(fake.door, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* so that the server ends with the test */
-        __atomic_add_fetch(&fake.guests, 1, __ATOMIC_ACQ_REL);
-        assert_int_equal(pthread_create(&thread, NULL, serve_guest, (void *)(intptr_t)fd), 0);
-        pthread_detach(thread);
+    if (fake.kind->has_tls) {
+        guest->tls = SSL_new(fake.context);
+        guest->say = say_by_tls;
+        guest->hear = hear_by_tls;
+        SSL_set_fd(guest->tls, guest->fd);
     }
-    return user;
+    if ((!guest->tls || SSL_accept(guest->tls) == 1) && (fake.kind->when != WHEN_SECURED || talk(guest)))
+        talker_converse(guest, serve);
+    SSL_free(guest->tls);
 }
 
 static SSL_CTX *make_context(void)
@@ -278,29 +196,17 @@ static SSL_CTX *make_context(void)
 
 static void begin_talker(const struct talk *kind)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-    socklen_t size = sizeof address;
-
     memset(&fake, 0, sizeof fake);
     fake.kind = kind;
     fake.context = make_context();
-    fake.door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_return_code(bind(fake.door, (struct sockaddr *)&address, sizeof address), errno);
-    assert_return_code(listen(fake.door, 64), errno);
-    assert_return_code(getsockname(fake.door, (struct sockaddr *)&address, &size), errno);
-    fake.port = ntohs(address.sin_port);
-    assert_int_equal(pthread_create(&fake.thread, NULL, welcome, NULL), 0);
+    fake.port = talker_begin(receive);
 }
 
 static void end_talker(struct actor *a)
 {
     actor_kill(a);
     actor_end(a);
-    set(is_over, true);
-    shutdown(fake.door, SHUT_RDWR);
-    pthread_join(fake.thread, NULL);
-    close(fake.door);
-    wait_until(get(guests) == 0);
+    talker_end();
     SSL_CTX_free(fake.context);
 }
 

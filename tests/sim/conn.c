@@ -326,6 +326,7 @@ static struct slot *send_command(struct dm_link *conn, const struct dm_command *
         conn_push(conn, 0);
     slot = conn_push(conn, command->length);
     slot->is_for_any = command->is_for_any;
+    slot->summary = command->summary;
     ask_to_confirm(conn);
     return slot;
 }

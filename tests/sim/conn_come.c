@@ -207,14 +207,24 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
     }
 }
 
+static void expect(struct dm_link *conn)
+{
+    dm_reader_expect(&conn->reader, conn->first ? conn->first->summary : NULL);
+}
+
 static void take_bytes(struct dm_link *conn, const char *bytes, size_t length)
 {
     redisReply *reply;
 
     conn->heard_ns = dm_clock_boot_ns();
+    expect(conn);
     dm_reader_feed(&conn->reader, bytes, length);
-    while (conn->reader.hiredis && dm_reader_next(&conn->reader, &reply) && reply)
+    while (dm_reader_next(&conn->reader, &reply) && reply) {
         take_reply(conn, reply);
+        if (!conn->reader.hiredis)
+            return;
+        expect(conn);
+    }
 }
 
 static void take(struct dm_link *conn, const struct lying *lying)

@@ -24,7 +24,8 @@ struct slot {
     dm_reply_fn handler;
     void *user;
     bool is_greeting, is_message, is_confirm, is_look;
-    bool is_for_any; /* as the command's */
+    bool is_for_any; /* as the command's, also the next */
+    const struct dm_summary_kind *summary;
     bool is_done, is_broken;
     size_t bytes;
     int64_t sent_ns;

@@ -176,18 +176,20 @@ static void test_a_node_that_serves_nothing_makes_room(void **state)
 static bool take_masters(int count, int port)
 {
     char *text = malloc((size_t)count * 100 + 100), *at = text;
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
+    struct dm_reader reader;
+    redisReply *reply = NULL;
     bool is_taken;
 
     at += sprintf(at, "*%d\r\n", count);
     for (int slot = 0; slot < count; slot++)
         at += sprintf(at, "*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", slot, slot, port + slot);
-    redisReaderFeed(reader, text, (size_t)(at - text));
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_true(dm_reader_begin(&reader));
+    dm_reader_expect(&reader, &dm_slots_summary);
+    assert_true(dm_reader_feed(&reader, text, (size_t)(at - text)) && dm_reader_next(&reader, &reply));
+    assert_non_null(reply);
     is_taken = dm_fleet_take_map(&fleet, reply, "127.0.0.1");
-    freeReplyObject(reply);
-    redisReaderFree(reader);
+    dm_reply_free(reply);
+    dm_reader_end(&reader);
     free(text);
     return is_taken;
 }

@@ -9,11 +9,13 @@
 
 #include <cmocka.h>
 
+#include "../lib/range.h"
 #include "link/reader.h"
 #include "redis/slots.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ASKED "asked.example"
+#define PIECE (16 * 1024) /* read at once, as by the pipe */
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
@@ -98,23 +100,40 @@ static void count_call(void *user, unsigned first, unsigned last, const char *ho
     calls++;
 }
 
-/* Reads an answer as a server writes it. */
-static bool read_map(const char *resp)
+/* Reads an answer as a server writes it, piece by piece as it comes; NULL if it is none of ours. */
+static redisReply *parse(const char *resp, size_t length)
 {
     struct dm_reader reader;
     redisReply *reply = NULL;
+    bool is_good = true;
+
+    assert_true(dm_reader_begin(&reader));
+    dm_reader_expect(&reader, &dm_slots_summary);
+    for (size_t at = 0; is_good && !reply && at < length; at += PIECE) {
+        size_t piece = length - at < PIECE ? length - at : PIECE;
+
+        is_good = dm_reader_feed(&reader, resp + at, piece) && dm_reader_next(&reader, &reply);
+    }
+    dm_reader_end(&reader);
+    return reply;
+}
+
+static bool read_bytes(const char *resp, size_t length)
+{
+    redisReply *reply = parse(resp, length);
     bool is_good;
 
     taken[0] = '\0';
-    assert_true(dm_reader_begin(&reader));
-    assert_true(dm_reader_feed(&reader, resp, strlen(resp)));
-    assert_true(dm_reader_next(&reader, &reply));
     if (!reply)
         fail_msg("no whole reply: %s", resp);
     is_good = dm_slots_read(reply, ASKED, take, taken);
     dm_reply_free(reply);
-    dm_reader_end(&reader);
     return is_good;
+}
+
+static bool read_map(const char *resp)
+{
+    return read_bytes(resp, strlen(resp));
 }
 
 #define ID "$40\r\n0123456789012345678901234567890123456789\r\n"
@@ -144,12 +163,11 @@ static void test_a_map_may_have_holes(void **state)
     assert_string_equal(taken, "9-9 127.0.0.1 7001\n3-5 127.0.0.1 1\n");
 }
 
-/* Each slot apart, as moves can leave them, on masters with five replicas: too long where no map is expected. */
+/* Each slot apart, as moves can leave them, on masters with five replicas: more bytes than are ever kept. */
 static void test_a_map_is_read_when_each_slot_is_a_range(void **state)
 {
     static char resp[16 * 1024 * 1024];
-    struct dm_reader reader;
-    redisReply *reply = NULL;
+    redisReply *reply;
     size_t used;
 
     (void)state;
@@ -157,45 +175,65 @@ static void test_a_map_is_read_when_each_slot_is_a_range(void **state)
     for (int slot = 0; slot < DM_SLOTS; slot++)
         used += (size_t)sprintf(
             resp + used, "*8\r\n:%d\r\n:%d\r\n" A_SERVER A_SERVER A_SERVER A_SERVER A_SERVER A_SERVER, slot, slot);
-    for (int is_map = 0; is_map < 2; is_map++) {
+    reply = parse(resp, used);
+    assert_non_null(reply);
+    calls = 0;
+    assert_true(dm_slots_read(reply, ASKED, count_call, &calls));
+    assert_int_equal(calls, DM_SLOTS);
+    dm_reply_free(reply);
+}
+
+/* A Cluster has no more than 1000 nodes. */
+static void test_a_map_is_read_when_it_names_a_thousand_hosts(void **state)
+{
+    static char resp[256 * 1024];
+
+    (void)state;
+    for (int hosts = 1024; hosts <= 1025; hosts++) {
+        size_t used = (size_t)sprintf(resp, "*%d\r\n", hosts);
+        redisReply *reply;
+
+        for (int slot = 0; slot < hosts; slot++)
+            used += (size_t)sprintf(resp + used, "*3\r\n:%d\r\n:%d\r\n*2\r\n$6\r\nn-%04d\r\n:1\r\n", slot, slot, slot);
+        reply = parse(resp, used);
+        assert_non_null(reply);
         calls = 0;
-        assert_true(dm_reader_begin(&reader));
-        dm_reader_expect(&reader, is_map);
-        assert_int_equal(dm_reader_feed(&reader, resp, used), is_map);
-        if (is_map) {
-            assert_true(dm_reader_next(&reader, &reply));
-            assert_true(dm_slots_read(reply, ASKED, count_call, &calls));
-            assert_int_equal(calls, DM_SLOTS);
-            dm_reply_free(reply);
-        }
-        dm_reader_end(&reader);
+        assert_int_equal(dm_slots_read(reply, ASKED, count_call, &calls), hosts == 1024);
+        dm_reply_free(reply);
     }
 }
 
-/* More elements or bytes than any map has are refused by a reader that expects a map, too. */
+/* The bytes that the reader takes of `begin` and then, again and again, of `piece`. */
+static size_t feed_for_ever(const char *begin, const char *piece)
+{
+    struct dm_reader reader;
+    redisReply *reply = NULL;
+    size_t fed = 0;
+
+    assert_true(dm_reader_begin(&reader));
+    dm_reader_expect(&reader, &dm_slots_summary);
+    assert_true(dm_reader_feed(&reader, begin, strlen(begin)));
+    for (; dm_reader_feed(&reader, piece, strlen(piece)) && dm_reader_next(&reader, &reply); fed += strlen(piece))
+        assert_null(reply);
+    dm_reader_end(&reader);
+    return fed;
+}
+
+/* More elements than any map has, a text longer than all other replies, and more bytes than any map has. */
 static void test_a_reader_that_expects_a_map_has_limits(void **state)
 {
     static const char *const texts[] = { "*16385\r\n", "*1000000000\r\n", "*2\r\n*1000000\r\n" };
-    static char piece[1024 * 1024];
-    struct dm_reader reader;
-    redisReply *reply;
-    int pieces = 0;
+    char range[1200];
+    size_t fed;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        assert_true(dm_reader_begin(&reader));
-        dm_reader_expect(&reader, true);
-        assert_true(dm_reader_feed(&reader, texts[i], strlen(texts[i])));
-        assert_false(dm_reader_next(&reader, &reply));
-        dm_reader_end(&reader);
-    }
-    assert_true(dm_reader_begin(&reader));
-    dm_reader_expect(&reader, true);
-    assert_true(dm_reader_feed(&reader, "$500000000\r\n", 12));
-    while (pieces < 20 && dm_reader_feed(&reader, piece, sizeof piece))
-        pieces++;
-    assert_int_equal(pieces, 15);
-    dm_reader_end(&reader);
+    for (size_t i = 0; i < COUNT(texts); i++)
+        assert_null(parse(texts[i], strlen(texts[i])));
+    snprintf(range, sizeof range, "*1\r\n$1100\r\n%01100d\r\n", 0);
+    fed = feed_for_ever("*1\r\n$500000000\r\n", range);
+    assert_within(fed, 200 * 1024, 256 * 1024);
+    fed = feed_for_ever("*16384\r\n", range);
+    assert_within(fed, 15 * 1024 * 1024, 16 * 1024 * 1024);
 }
 
 /* Hosts as cluster-announce-ip, cluster-announce-hostname and cluster-preferred-endpoint-type make them. */
@@ -292,83 +330,28 @@ static void test_a_map_is_refused_when_it_is_no_list(void **state)
     }
 }
 
-/* A map of one range, whose parts a test changes; behind each list stands an element that is not of the list. */
-static struct {
-    redisReply name, port, id, ip, address, pairs, server, slot, range, map;
-    redisReply *pair[3], *words[5], *numbers[4], *ranges[1];
-} made;
-
-static redisReply text_of(char *text)
-{
-    return (redisReply){ .type = REDIS_REPLY_STRING, .str = text, .len = strlen(text) };
-}
-
-static redisReply list_of(redisReply **elements, size_t count)
-{
-    return (redisReply){ .type = REDIS_REPLY_ARRAY, .elements = count, .element = elements };
-}
-
-static void make_map(char *host)
-{
-    made.name = text_of(host);
-    made.id = text_of((char *)"id");
-    made.ip = text_of((char *)"ip");
-    made.address = text_of((char *)"10.0.0.7");
-    made.port = (redisReply){ .type = REDIS_REPLY_INTEGER, .integer = 7001 };
-    made.slot = (redisReply){ .type = REDIS_REPLY_INTEGER, .integer = 1 };
-    memcpy(made.pair, (redisReply *[]){ &made.ip, &made.address, &made.ip }, sizeof made.pair);
-    made.pairs = list_of(made.pair, 2);
-    memcpy(made.words, (redisReply *[]){ &made.name, &made.port, &made.id, &made.pairs, &made.id }, sizeof made.words);
-    made.server = list_of(made.words, 4);
-    memcpy(made.numbers, (redisReply *[]){ &made.slot, &made.slot, &made.server, &made.server }, sizeof made.numbers);
-    made.range = list_of(made.numbers, 3);
-    made.ranges[0] = &made.range;
-    made.map = list_of(made.ranges, 1);
-}
-
-static bool read_made(void)
-{
-    taken[0] = '\0';
-    return dm_slots_read(&made.map, ASKED, take, taken);
-}
-
-/* Lists that end too early: the element behind the end is not read. */
-static void test_a_map_is_read_no_further_than_its_lists(void **state)
-{
-    (void)state;
-    make_map((char *)"?");
-    assert_true(read_made());
-    assert_string_equal(taken, "1-1 10.0.0.7 7001\n");
-    made.pairs.elements = 1;
-    assert_true(read_made());
-    assert_string_equal(taken, "1-1 " ASKED " 7001\n");
-    made.pairs.elements = 2;
-    made.server.elements = 3;
-    assert_true(read_made());
-    assert_string_equal(taken, "1-1 " ASKED " 7001\n");
-    made.server.elements = 1;
-    assert_false(read_made());
-    made.server.elements = 4;
-    made.range.elements = 2;
-    assert_false(read_made());
-}
-
 /* A host with a NUL in the middle, and a host that is too long for any name. */
 static void test_a_map_is_refused_when_a_host_is_no_text(void **state)
 {
-    char host[300] = "abc";
+    static const char with_nul[] = "*1\r\n" RANGE("1", "1", SERVER("$3\r\na\0b\r\n", "1"));
+    char resp[500], server[400];
 
     (void)state;
-    make_map(host);
-    assert_true(read_made());
-    assert_string_equal(taken, "1-1 abc 7001\n");
-    host[1] = '\0';
-    assert_false(read_made());
-    for (size_t length = 255; length <= 256; length++) {
-        snprintf(host, sizeof host, "%0*d", (int)length, 7);
-        made.name.len = length;
-        assert_int_equal(read_made(), length == 255);
+    assert_false(read_bytes(with_nul, sizeof with_nul - 1));
+    for (int length = 255; length <= 256; length++) {
+        snprintf(server, sizeof server, "*2\r\n$%d\r\n%0*d\r\n:1\r\n", length, length, 7);
+        snprintf(resp, sizeof resp, "*1\r\n*3\r\n:1\r\n:1\r\n%s", server);
+        assert_int_equal(read_map(resp), length == 255);
     }
+}
+
+/* The pairs are of the last word "ip" before them: that of another master does not count. */
+static void test_an_address_is_of_its_own_master(void **state)
+{
+    (void)state;
+    assert_true(read_map("*2\r\n" RANGE("1", "1", "*4\r\n$1\r\n?\r\n:1\r\n" ID "*1\r\n$2\r\nip\r\n")
+                             RANGE("2", "2", "*4\r\n$1\r\n?\r\n:2\r\n" ID "*2\r\n$1\r\nx\r\n$3\r\n::1\r\n")));
+    assert_string_equal(taken, "1-1 " ASKED " 1\n2-2 " ASKED " 2\n");
 }
 
 /* ---- redirects --------------------------------------------------------------------------- */
@@ -478,7 +461,8 @@ int main(void)
         cmocka_unit_test(test_a_host_is_read_as_it_is_announced),
         cmocka_unit_test(test_a_map_is_refused_when_a_range_is_nonsense),
         cmocka_unit_test(test_a_map_is_refused_when_it_is_no_list),
-        cmocka_unit_test(test_a_map_is_read_no_further_than_its_lists),
+        cmocka_unit_test(test_an_address_is_of_its_own_master),
+        cmocka_unit_test(test_a_map_is_read_when_it_names_a_thousand_hosts),
         cmocka_unit_test(test_a_map_is_refused_when_a_host_is_no_text),
         cmocka_unit_test(test_a_redirect_is_read),
         cmocka_unit_test(test_a_redirect_is_refused_when_it_is_nonsense),
