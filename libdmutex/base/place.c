@@ -249,6 +249,25 @@ int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_faul
     return fd;
 }
 
+/*
+ * The folder knows its parent; there the name must still be the folder's, and not that of another one, made since.
+ * Between this look and the end only who may change the parent, or the folder's owner, can exchange it.
+ */
+bool dm_place_remove(int folder, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+    int parent = openat(folder, "..", STEP_FLAGS | O_DIRECTORY);
+    struct stat own, there;
+    bool is_removed;
+
+    if (parent < 0)
+        return false;
+    is_removed = fstat(folder, &own) == 0 && fstatat(parent, leaf, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 own.st_dev == there.st_dev && own.st_ino == there.st_ino && unlinkat(parent, leaf, AT_REMOVEDIR) == 0;
+    close(parent);
+    return is_removed;
+}
+
 /* ---- a socket in it ---------------------------------------------------------------------- */
 
 /* Writes OWN_DESCRIPTORS, the descriptor's number, the name. Without snprintf(), which is not async-signal-safe. */

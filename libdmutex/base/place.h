@@ -53,6 +53,9 @@ int dm_place_open(const char *path, struct dm_fault *ret_fault);
  */
 int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault);
 
+/* Removes an empty folder, if the last part of the path is its name still.  The descriptor stays open. */
+bool dm_place_remove(int folder, const char *path);
+
 struct sockaddr_un;
 
 /* The address of a socket of that name in the folder, through the descriptor.  False: the name is too long. */

@@ -16,6 +16,7 @@
 
 #include "base/attrs.h"
 #include "base/clock.h"
+#include "base/place.h"
 #include "spawn/server.h"
 
 #define START_LIMIT_MS 10000
@@ -183,15 +184,21 @@ static void remove_entries(int directory)
     }
 }
 
+/* After a cleaning of /tmp the path may lead to a folder of somebody else. */
 static void remove_directory(const char *path)
 {
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct dm_fault fault;
+    int folder = dm_place_open_own(path, false, &fault);
+    int directory = folder >= 0 ? openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
-    if (directory < 0)
-        return;
-    remove_entries(directory);
-    close(directory);
-    rmdir(path);
+    if (directory >= 0) {
+        remove_entries(directory);
+        close(directory);
+    }
+    if (folder >= 0) {
+        dm_place_remove(folder, path);
+        close(folder);
+    }
 }
 
 /* Leaves everything of the program behind: descriptors, session, working directory. */

@@ -401,10 +401,10 @@ static void remove_file(struct listing *listing, int folder, const char *name)
     unlinkat(folder, name, 0);
 }
 
-/* No folder below is expected: a command that has made one keeps it, and the rmdir() fails in silence. */
+/* No folder below is expected: a command that has made one keeps it, and the removal fails in silence. */
 void listing_remove(int folder, const char *path)
 {
     for_each_file(folder, remove_file, NULL);
+    dm_place_remove(folder, path);
     close(folder);
-    rmdir(path);
 }

@@ -51,11 +51,35 @@ static void test_nothing_is_removed_when_a_stranger_has_put_a_link_there(void **
     assert_string_equal(ran.output, "kept\n");
 }
 
+/* Nor is a stranger's folder of the same name, though it is empty. */
+static void test_a_folder_is_not_removed_when_a_stranger_has_made_it(void **state)
+{
+    (void)state;
+    command_run("exec %1$s --list sh -c 'rm -r $DMUTEX_LIST; LD_PRELOAD= setpriv --reuid 61234 mkdir $DMUTEX_LIST; "
+                "echo $DMUTEX_LIST >%2$s/where; exec true'",
+                dmutex_run, folder);
+    assert_status(0);
+    command_run("rmdir $(cat %s/where)", folder);
+    assert_status(0);
+}
+
+/* The folder that --list has made is removed. */
+static void test_the_folder_is_removed_when_it_is_there(void **state)
+{
+    (void)state;
+    command_run("exec %1$s --list sh -c 'echo $DMUTEX_LIST >%2$s/where; test -d $DMUTEX_LIST'", dmutex_run, folder);
+    assert_status(0);
+    command_run("test ! -e $(cat %s/where)", folder);
+    assert_status(0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_report_is_written_when_a_stranger_has_made_the_folder),
         cmocka_unit_test(test_nothing_is_removed_when_a_stranger_has_put_a_link_there),
+        cmocka_unit_test(test_a_folder_is_not_removed_when_a_stranger_has_made_it),
+        cmocka_unit_test(test_the_folder_is_removed_when_it_is_there),
     };
 
     test_begin(argc, argv);

@@ -292,6 +292,26 @@ static bool has_test_folder(const char *path)
     return has;
 }
 
+/* After a cleaning of /tmp somebody else may have made a folder of that name. */
+static void test_stop_leaves_a_folder_alone_when_it_is_of_another_user(void **state)
+{
+    dmutex_test_server_t *server;
+    char directory[256];
+
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    server = start();
+    snprintf(directory, sizeof directory, "%s", socket_of(server));
+    *strrchr(directory, '/') = '\0';
+    command_run("rm -r %1$s && setpriv --reuid 61234 --clear-groups sh -c 'mkdir -m 777 %1$s && echo kept >%1$s/file'",
+                directory);
+    assert_status(0);
+    assert_result(dmutex_test_server_stop(server), 0);
+    command_run("cat %1$s/file && rm -r %1$s", directory);
+    assert_string_equal(ran.output, "kept\n");
+}
+
 /* Without a server program the sentence names the package; with a server that ends, the server's last words. */
 static void test_start_says_why_when_no_server_can_run(void **state)
 {
@@ -539,6 +559,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_start_works_when_the_server_before_is_down),
         cmocka_unit_test(test_no_descriptor_is_left_when_servers_come_and_go),
         cmocka_unit_test(test_start_finds_a_place_when_tmpdir_is_unusual),
+        cmocka_unit_test(test_stop_leaves_a_folder_alone_when_it_is_of_another_user),
         cmocka_unit_test(test_start_says_why_when_no_server_can_run),
         cmocka_unit_test(test_pointers_are_checked_when_null),
         cmocka_unit_test(test_a_program_uses_the_server_when_it_was_executed),
