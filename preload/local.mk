@@ -89,6 +89,8 @@ preload_libdmutex_observer_la_SOURCES = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/text.c \
+    libdmutex/base/text.h \
     preload/observer/observer.c \
     preload/shared/export.h \
     preload/shared/seen.c \
@@ -109,6 +111,8 @@ preload_common = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/text.c \
+    libdmutex/base/text.h \
     preload/shared/elffile.c \
     preload/shared/elffile.h \
     preload/shared/keeper_talk.h \

@@ -31,6 +31,8 @@ preload_keeper_dmutex_keeper_SOURCES = \
     preload/keeper/wish.h \
     preload/keeper/witness.c \
     preload/keeper/witness.h \
+    libdmutex/base/text.c \
+    libdmutex/base/text.h \
     preload/shared/keeper_talk.h \
     preload/shared/kernel_lock.c \
     preload/shared/kernel_lock.h \

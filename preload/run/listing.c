@@ -246,24 +246,17 @@ static const char *remark_of(const struct line *line)
     return "";
 }
 
-/* Replaces the controls in a text, because a terminal obeys controls. */
-static void clean(char *text)
-{
-    for (; *text; text++)
-        if (g_ascii_iscntrl(*text))
-            *text = '?';
-}
-
 static void print_line(const struct line *line, FILE *to)
 {
     g_autoptr(GString) escaped = g_string_new(NULL);
+    g_autofree char *rule = NULL;
 
     wording_escape(escaped, line->rule);
-    clean(escaped->str);
+    rule = say_clean(escaped->str);
     if (objection_to(line))
-        fprintf(to, "#%9" PRIu64 "  %s%s\n", line->count, escaped->str, objection_to(line));
+        fprintf(to, "#%9" PRIu64 "  %s%s\n", line->count, rule, objection_to(line));
     else
-        fprintf(to, "%10" PRIu64 "  %s%s\n", line->count, escaped->str, remark_of(line));
+        fprintf(to, "%10" PRIu64 "  %s%s\n", line->count, rule, remark_of(line));
 }
 
 /* ---- made, not locked -------------------------------------------------------------------- */
@@ -328,12 +321,12 @@ static void print_made(int folder, FILE *to)
     paths = g_list_sort(g_hash_table_get_keys(all), (GCompareFunc)strcmp);
     for (GList *at = paths; at; at = at->next) {
         const struct made *made = g_hash_table_lookup(all, at->data);
+        g_autofree char *path = say_clean(at->data);
 
         if (!is_like_lock(at->data, made))
             continue;
-        clean(at->data);
-        fprintf(to, "# %s was made by %s, %u times: such a lock file cannot be distributed; use flock(1)\n",
-                (const char *)at->data, way_of(made), made->count);
+        fprintf(to, "# %s was made by %s, %u times: such a lock file cannot be distributed; use flock(1)\n", path,
+                way_of(made), made->count);
     }
 }
 

@@ -119,8 +119,10 @@ static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, 
         const struct resolution *resolution = resolutions->pdata[i];
         const struct planned *planned = plan_at(plan, i);
         g_autofree char *words = wording_of_rule(&planned->rule);
+        g_autofree char *line = g_strdup_printf("%s => %s: %s", words, planned->rule.name, resolution->sentence);
+        g_autofree char *clean = say_clean(line);
 
-        printf("%s: %s => %s: %s\n", marks[resolution->finding], words, planned->rule.name, resolution->sentence);
+        printf("%s: %s\n", marks[resolution->finding], clean);
         bad += resolution->finding == FINDING_BAD;
     }
     return !bad || refuse(error, REFUSE_CONFIG, "%u of %u rules cannot be used", bad, resolutions->len);

@@ -21,14 +21,21 @@ bool refuse(GError **error, enum refuse_status status, const char *format, ...)
     return false;
 }
 
+char *say_clean(const char *words)
+{
+    size_t room = strlen(words) + 1;
+    struct text text = text_in(g_malloc(room), room);
+
+    text_add_clean(&text, words);
+    return text.bytes;
+}
+
 /* Cleaned, because a sentence may quote a path, a file or a server, and goes to a terminal. */
 static void G_GNUC_PRINTF(2, 0) say(const char *kind, const char *format, va_list args)
 {
-    g_autofree char *sentence = g_strdup_vprintf(format, args), *room = g_malloc(strlen(sentence) + 1);
-    struct text clean = text_in(room, strlen(sentence) + 1);
+    g_autofree char *sentence = g_strdup_vprintf(format, args), *clean = say_clean(sentence);
 
-    text_add_clean(&clean, sentence);
-    fprintf(stderr, "dmutex-run: %s%s\n", kind, room);
+    fprintf(stderr, "dmutex-run: %s%s\n", kind, clean);
 }
 
 void say_error(const char *format, ...)

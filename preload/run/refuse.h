@@ -31,4 +31,7 @@ void say_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void say_warning(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void say_note(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/* The words as a terminal may show them (shared/text.h). The caller frees the text. */
+char *say_clean(const char *words);
+
 #endif

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 struct text text_in(char *buffer, size_t room)
 {
     buffer[0] = '\0';
@@ -31,41 +33,10 @@ void text_add(struct text *text, const char *more)
     text_add_bytes(text, more, strlen(more));
 }
 
-/* A mark of direction, or a separator: ALM; LRM and RLM; separators, embeddings and overrides; isolates. */
-static bool is_mark(const unsigned char *bytes)
-{
-    if (bytes[0] == 0xd8)
-        return bytes[1] == 0x9c;
-    if (bytes[0] != 0xe2)
-        return false;
-    if (bytes[1] == 0x80)
-        return bytes[2] == 0x8e || bytes[2] == 0x8f || (bytes[2] >= 0xa8 && bytes[2] <= 0xae);
-    return bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9;
-}
-
-/* The length of the character that begins here; 0: no UTF-8, a control, or a mark of direction. */
-static size_t length_of_plain(const char *at)
-{
-    const unsigned char *bytes = (const unsigned char *)at;
-    size_t length = bytes[0] < 0x80   ? 1
-                    : bytes[0] < 0xc2 ? 0
-                    : bytes[0] < 0xe0 ? 2
-                    : bytes[0] < 0xf0 ? 3
-                    : bytes[0] < 0xf5 ? 4
-                                      : 0;
-
-    if (bytes[0] < 0x20 || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0) || is_mark(bytes))
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 void text_add_clean(struct text *text, const char *more)
 {
     while (*more) {
-        size_t length = length_of_plain(more);
+        size_t length = dm_text_printable(more);
 
         text_add_bytes(text, length ? more : "?", length ? length : 1);
         more += length ? length : 1;

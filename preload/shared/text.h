@@ -32,10 +32,7 @@ const char *text_basename(const char *path);
 /* Matches a path: the glob's `*` and `?` match a slash only if a literal slash stands there. */
 bool text_matches(const char *glob, const char *text);
 
-/*
- * The same, with a `?` for each byte that a terminal would obey or could not show: controls, as newline and escape, and
- * bytes that are no UTF-8.
- */
+/* The same, with a `?` for each byte that dm_text_clean() of the library takes away. */
 void text_add_clean(struct text *text, const char *more);
 
 /* Says "dmutex: " and the texts up to a NULL, cleaned, as one line to standard error, by one write. */

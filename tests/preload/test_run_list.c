@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "shared/seen.h"
+#include "shared/text.h"
 
 /* ---- a program that uses all kinds of objects -------------------------------------------- */
 
@@ -150,6 +151,16 @@ static void test_list_names_a_lock_file_when_it_was_locked(void **state)
                 dmutex_run);
     assert_status(0);
     assert_listed(1, "flock:%s/real/job.lock\n", folder);
+}
+
+/* Of a character that is not seen, as a zero-width space, --list shows each byte as `?`, which a rule takes for any. */
+static void test_list_hides_nothing_when_a_name_is_not_all_seen(void **state)
+{
+    (void)state;
+    command_run("cd %s && exec %s --list flock \"$(printf 'a\\342\\200\\213b.lock')\" true", folder, dmutex_run);
+    assert_status(0);
+    assert_listed(1, "flock:%s/a???b.lock\n", folder);
+    assert_true(text_matches("/a???b.lock", "/a\u200bb.lock"));
 }
 
 /* --list proposes no rule for byte ranges, as of databases, because a rule would make such locks fail. */
@@ -415,6 +426,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_prints_rules_that_resolve_when_pasted),
         cmocka_unit_test(test_list_names_mappings_when_memory_is_shared),
         cmocka_unit_test(test_list_names_a_lock_file_when_it_was_locked),
+        cmocka_unit_test(test_list_hides_nothing_when_a_name_is_not_all_seen),
         cmocka_unit_test(test_list_proposes_no_rule_when_parts_of_a_file_are_locked),
         cmocka_unit_test(test_list_tells_of_lock_files_when_they_are_made_not_locked),
         cmocka_unit_test(test_list_adds_up_when_there_are_more_processes),

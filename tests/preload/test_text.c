@@ -201,7 +201,8 @@ static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
         { "\u200e\u200f", "??????" },
         { "\u2028\u2029\u202a\u202b\u202c\u202d\u202e", "?????????????????????" },
         { "\u2066\u2067\u2068\u2069", "????????????" },
-        { "\u061b\u200d\u2010\u2027\u202f\u2065\u206a", "\u061b\u200d\u2010\u2027\u202f\u2065\u206a" },
+        { "\u061b\u2010\u2027", "\u061b\u2010\u2027" },
+        { "\u00ad\u200b\u202f\u2065\ufeff", "??????????????" },
     };
     char line[200], wanted[200];
 
