@@ -342,6 +342,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/due.h \
     libdmutex/runtime/ending.c \
     libdmutex/runtime/ending.h \
+    libdmutex/runtime/leave.c \
+    libdmutex/runtime/leave.h \
     libdmutex/runtime/lifetime.c \
     libdmutex/runtime/lifetime.h \
     libdmutex/runtime/line.c \

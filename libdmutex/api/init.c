@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/rank.h"
 #include "dmutex/mutex.h"
-#include "runtime/line.h"
+#include "runtime/leave.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
 

@@ -8,7 +8,7 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "base/probe.h"
-#include "runtime/line.h"
+#include "runtime/leave.h"
 #include "runtime/release.h"
 #include "runtime/swift.h"
 

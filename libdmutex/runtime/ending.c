@@ -13,7 +13,7 @@ static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const 
 {
     dm_line_sync(claim);
     if (claim->holder != self->serial) {
-        dm_line_follow(runtime, claim);
+        dm_step_follow(runtime, claim);
         return;
     }
     dm_line_take_back(claim);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/rank.h"
 #include "runtime/explain.h"
+#include "runtime/leave.h"
 #include "runtime/line_parts.h"
 #include "runtime/steps.h"
 #include "runtime/wait.h"
@@ -40,7 +41,7 @@ static bool is_entered(struct dm_wait *wait, struct dm_claim *claim)
     }
     dm_line_note_linger(claim, wait->target);
     dm_line_enter(claim, dm_self_get()->serial);
-    dm_line_settle(wait->runtime, claim);
+    dm_step_settle(wait->runtime, claim);
     return true;
 }
 
@@ -60,7 +61,7 @@ static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
     dm_line_note_linger(claim, wait->target);
     if (wait->may_wait)
         return SIT;
-    dm_line_reopen(wait->runtime, claim);
+    dm_step_reopen(wait->runtime, claim);
     return claim->hold.is_entered ? dm_fail(DM_FAIL_BUSY, "one of this process") : make_claim(wait);
 }
 
@@ -132,7 +133,7 @@ static void leave_seat(struct dm_wait *wait, struct dm_seat *seat)
         return;
     }
     dm_line_sync(line->claim);
-    dm_line_reopen(wait->runtime, line->claim);
+    dm_step_reopen(wait->runtime, line->claim);
 }
 
 static int time_out(struct dm_wait *wait)

@@ -4,8 +4,6 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "core/tenure.h"
-#include "runtime/loop.h"
-#include "runtime/steps.h"
 #include "runtime/swift.h"
 
 /* After a lease was asked back, at most so many unlocks do not keep. */
@@ -13,11 +11,6 @@
 
 /* A lease that was used again so often, before it was asked back, was worth keeping. */
 #define RELOCKS_WORTH 2u
-
-static bool is_of_line(const struct dm_claim *claim)
-{
-    return claim->name->line.claim == claim;
-}
 
 /* ---- seats ------------------------------------------------------------------------------- */
 
@@ -54,7 +47,7 @@ void dm_line_count_seats(const struct dm_claim *claim, int64_t now_ns, struct dm
     struct dm_crowd crowd = { 0 };
 
     dm_assert_held(DM_RANK_STATE);
-    for (const struct dm_seat *seat = is_of_line(claim) ? claim->name->line.first : NULL; seat; seat = seat->next) {
+    for (const struct dm_seat *seat = dm_line_has(claim) ? claim->name->line.first : NULL; seat; seat = seat->next) {
         if (crowd.told < DM_CROWD_TOLD) {
             crowd.first[crowd.told].thread = seat->self->serial;
             crowd.first[crowd.told++].waited_ms = (now_ns - seat->since_ns) / DM_NS_PER_MS;
@@ -85,8 +78,8 @@ static bool is_open(const struct dm_claim *claim)
     const struct dm_line *line = &claim->name->line;
     const struct dm_hold *hold = &claim->hold;
 
-    return is_of_line(claim) && hold->phase == DM_HELD && !hold->is_attended && !hold->is_robust && !hold->maxhold_ms &&
-           !hold->is_owner_dead && !line->is_starving && !line->lost && !dm_self_is_ending() &&
+    return dm_line_has(claim) && hold->phase == DM_HELD && !hold->is_attended && !hold->is_robust &&
+           !hold->maxhold_ms && !hold->is_owner_dead && !line->is_starving && !line->lost && !dm_self_is_ending() &&
            (hold->is_entered || (line->first && line->first->is_awake) || claim->tenure->linger_ms);
 }
 
@@ -111,7 +104,7 @@ void dm_line_publish(struct dm_claim *claim)
     bool is_shown;
 
     dm_assert_held(DM_RANK_STATE);
-    if (is_of_line(claim) && dm_hold_is_idle(&claim->hold))
+    if (dm_line_has(claim) && dm_hold_is_idle(&claim->hold))
         dm_line_wake_first(&claim->name->line);
     is_shown = is_open(claim);
     if (is_shown)
@@ -124,9 +117,9 @@ void dm_line_publish(struct dm_claim *claim)
     dm_tenure_publish(tenure, inside, is_shown ? DM_TENURE_OPEN | (must_look(claim) ? DM_TENURE_LOOK : 0) : 0);
 }
 
-/* The thread is inside from here on; 0: nobody.  The word is closed. */
-static void set_inside(struct dm_claim *claim, uint64_t thread, int64_t now_ns)
+void dm_line_set_inside(struct dm_claim *claim, uint64_t thread, int64_t now_ns)
 {
+    dm_assert_held(DM_RANK_STATE);
     if (claim->hold.is_entered)
         dm_hold_step(&claim->hold, &(struct dm_event){ .kind = DM_EV_LEFT }, now_ns);
     if (thread)
@@ -144,7 +137,7 @@ void dm_line_enter(struct dm_claim *claim, uint64_t thread)
     int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_STATE);
-    set_inside(claim, thread, now_ns);
+    dm_line_set_inside(claim, thread, now_ns);
     __atomic_store_n(&tenure->number, dm_tenure_number(tenure) + 1, __ATOMIC_RELAXED);
     dm_line_set_depth(claim, 1);
     dm_stats_begin_hold(claim, now_ns);
@@ -170,19 +163,19 @@ void dm_line_sync(struct dm_claim *claim)
     if (hold->phase != DM_HELD || hold->is_attended)
         return; /* no thread could enter or leave */
     if (inside != (hold->is_entered ? claim->holder : 0))
-        set_inside(claim, inside, dm_clock_boot_ns());
+        dm_line_set_inside(claim, inside, dm_clock_boot_ns());
     if (inside)
         dm_hold_set_depth(&claim->hold, dm_tenure_depth(claim->tenure));
 }
 
 /* ---- the end of a section ------------------------------------------------------------------ */
 
-/* A lease that was asked back too soon after it was kept is not kept the next times. */
-static void note_asked_back(struct dm_claim *claim)
+void dm_line_note_asked_back(struct dm_claim *claim)
 {
     struct dm_line *line = &claim->name->line;
     const struct dm_tenure *tenure = claim->tenure;
 
+    dm_assert_held(DM_RANK_STATE);
     if (!tenure->is_kept)
         return;
     if (dm_tenure_number(tenure) - tenure->kept_number >= RELOCKS_WORTH)
@@ -195,31 +188,21 @@ static void note_asked_back(struct dm_claim *claim)
 /* True if no thread of the process is to use the idle hold. */
 static bool is_needless(const struct dm_claim *claim)
 {
-    return is_of_line(claim) && !claim->name->line.first && dm_hold_is_idle(&claim->hold) &&
+    return dm_line_has(claim) && !claim->name->line.first && dm_hold_is_idle(&claim->hold) &&
            (claim->hold.is_wanted || !claim->tenure->linger_ms);
 }
 
-/* Ends a section that has closed the word.  A hold that nobody is to use goes back to the store. */
-void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
+enum dm_line_next dm_line_reopen(struct dm_claim *claim)
 {
     dm_assert_held(DM_RANK_STATE);
     if (!is_needless(claim)) {
         dm_line_publish(claim);
-        return;
+        return DM_LINE_KEEPS;
     }
     if (claim->hold.is_wanted)
-        note_asked_back(claim);
+        dm_line_note_asked_back(claim);
     claim->name->line.claim = NULL;
-    dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
-}
-
-/* The same after a change of what the hold wants. */
-void dm_line_settle(struct dm_runtime *runtime, struct dm_claim *claim)
-{
-    dm_assert_held(DM_RANK_STATE);
-    dm_due_plan(&runtime->registry, claim);
-    dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
-    dm_line_reopen(runtime, claim);
+    return DM_LINE_GIVES_BACK;
 }
 
 /* ---- the claim of a line ----------------------------------------------------------------- */
@@ -248,16 +231,30 @@ static void detach(struct dm_claim *claim)
     dm_line_wake_first(&claim->name->line);
 }
 
-void dm_line_part(struct dm_claim *claim)
+static void part(struct dm_claim *claim)
 {
-    dm_assert_held(DM_RANK_STATE);
     claim->name->line.lost -= claim->is_counted;
     if (!claim->tenure)
         return;
-    if (is_of_line(claim))
+    if (dm_line_has(claim))
         detach(claim);
     dm_swift_return(claim->tenure);
     claim->tenure = NULL;
+}
+
+void dm_line_drop(struct dm_registry *registry, struct dm_claim *claim)
+{
+    dm_assert_held(DM_RANK_STATE);
+    registry->holds_inside += claim->tenure ? dm_tenure_number(claim->tenure) : 0;
+    part(claim);
+    dm_registry_drop(registry, claim);
+}
+
+void dm_line_drop_all(struct dm_registry *registry)
+{
+    dm_assert_held(DM_RANK_STATE);
+    while (registry->claims)
+        dm_line_drop(registry, registry->claims);
 }
 
 bool dm_line_may_join(const struct dm_target *target)
@@ -291,7 +288,7 @@ bool dm_line_pass_claim(struct dm_wait *wait)
     struct dm_seat *seat = line->first;
 
     dm_assert_held(DM_RANK_STATE);
-    if (!seat || !is_of_line(claim) || claim->hold.phase != DM_QUEUED || dm_self_is_ending())
+    if (!seat || !dm_line_has(claim) || claim->hold.phase != DM_QUEUED || dm_self_is_ending())
         return false;
     dm_line_stand_up(line, seat);
     seat->claim = claim;
@@ -302,86 +299,7 @@ bool dm_line_pass_claim(struct dm_wait *wait)
     return true;
 }
 
-/* ---- leaving ----------------------------------------------------------------------------- */
-
-static void pass(struct dm_claim *claim)
-{
-    struct dm_line *line = &claim->name->line;
-    struct dm_seat *seat = line->first;
-
-    dm_line_stand_up(line, seat);
-    seat->claim = claim;
-    dm_line_enter(claim, seat->self->serial);
-    claim->is_passed = true;
-    dm_self_wake(seat->self);
-}
-
-static void keep(struct dm_claim *claim, int64_t now_ns)
-{
-    struct dm_tenure *tenure = claim->tenure;
-
-    set_inside(claim, 0, now_ns);
-    __atomic_store_n(&tenure->left_ns, now_ns, __ATOMIC_RELAXED);
-    if (!tenure->is_kept)
-        tenure->kept_number = dm_tenure_number(tenure);
-    tenure->is_kept = true;
-    dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
-}
-
-static enum dm_next decide(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
-{
-    struct dm_line *line = &claim->name->line;
-    bool is_told = dm_store_is_able(runtime->store, claim->name->place, DM_TELLS);
-    const struct dm_leave leave = {
-        .is_robust = claim->hold.is_robust,
-        .has_seat = line->first != NULL,
-        .is_starving = line->is_starving,
-        .is_wanted = claim->hold.is_wanted,
-        .may_keep = is_told && line->skip == 0,
-        .now_ns = now_ns,
-    };
-
-    if (!is_told && line->first)
-        dm_tenure_bound(claim->tenure, now_ns); /* no message could tell of a waiter */
-    if (!is_told && (line->first || claim->tenure->linger_ms)) {
-        runtime->registry.inboxes_wanted += !claim->name->wants_inbox;
-        claim->name->wants_inbox = true;
-        dm_loop_wake_at(runtime->loop, now_ns);
-    }
-    return dm_tenure_next(claim->tenure, &leave);
-}
-
-bool dm_line_leave(struct dm_runtime *runtime, struct dm_claim *claim)
-{
-    struct dm_line *line = &claim->name->line;
-    int64_t now_ns = dm_clock_boot_ns();
-
-    dm_assert_held(DM_RANK_STATE);
-    if (!is_of_line(claim) || dm_self_is_ending())
-        return false;
-    dm_line_sync(claim);
-    switch (decide(runtime, claim, now_ns)) {
-    case DM_NEXT_PASS:
-        pass(claim);
-        runtime->stats.handoffs++;
-        break;
-    case DM_NEXT_WAKE:
-        set_inside(claim, 0, now_ns);
-        break;
-    case DM_NEXT_KEEP:
-        keep(claim, now_ns);
-        break;
-    case DM_NEXT_GIVE_BACK:
-        if (claim->hold.is_wanted)
-            note_asked_back(claim);
-        else if (line->skip > 0)
-            line->skip--;
-        return false;
-    }
-    dm_hold_mark(&claim->hold, now_ns);
-    dm_line_settle(runtime, claim);
-    return true;
-}
+/* ---- after a step ------------------------------------------------------------------------- */
 
 static void count_loss(struct dm_claim *claim)
 {
@@ -391,86 +309,24 @@ static void count_loss(struct dm_claim *claim)
     claim->is_counted = is_lost;
 }
 
-void dm_line_follow(struct dm_runtime *runtime, struct dm_claim *claim)
+enum dm_line_next dm_line_follow(struct dm_claim *claim)
 {
     enum dm_phase phase = claim->hold.phase;
 
     dm_assert_held(DM_RANK_STATE);
     count_loss(claim);
     if (!claim->tenure)
-        return;
-    if (is_of_line(claim) && phase != DM_ASKING && phase != DM_QUEUED && phase != DM_HELD)
+        return DM_LINE_KEEPS;
+    if (dm_line_has(claim) && phase != DM_ASKING && phase != DM_QUEUED && phase != DM_HELD)
         detach(claim);
     if (claim->hold.is_wanted)
         dm_tenure_bound(claim->tenure, dm_clock_boot_ns());
-    dm_line_reopen(runtime, claim);
-}
-
-void dm_line_look(struct dm_runtime *runtime, struct dm_claim *claim)
-{
-    int64_t linger_ns = claim->tenure->linger_ms * DM_NS_PER_MS, now_ns = dm_clock_boot_ns(), until_ns;
-
-    dm_assert_held(DM_RANK_STATE);
-    dm_line_sync(claim);
-    until_ns = __atomic_load_n(&claim->tenure->left_ns, __ATOMIC_RELAXED) + linger_ns;
-    if (is_of_line(claim) && dm_hold_is_idle(&claim->hold) && !claim->name->line.first && until_ns <= now_ns) {
-        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
-        return;
-    }
-    dm_hold_look_at(&claim->hold, until_ns > now_ns ? until_ns : now_ns + linger_ns);
-    dm_line_settle(runtime, claim);
-}
-
-void dm_line_end_keeping(struct dm_runtime *runtime, struct dm_name *name)
-{
-    struct dm_claim *claim = name->line.claim;
-
-    dm_assert_held(DM_RANK_STATE);
-    if (!claim)
-        return;
-    dm_line_sync(claim);
-    if (dm_hold_is_idle(&claim->hold) && !name->line.first)
-        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
-    else
-        dm_line_publish(claim);
+    return dm_line_reopen(claim);
 }
 
 void dm_line_take_back(struct dm_claim *claim)
 {
     dm_assert_held(DM_RANK_STATE);
     if (claim->is_passed && claim->hold.phase == DM_HELD)
-        set_inside(claim, 0, dm_clock_boot_ns());
-}
-
-void dm_line_end_all_keeping(struct dm_runtime *runtime)
-{
-    struct dm_claim *claim, *next;
-
-    dm_assert_held(DM_RANK_STATE);
-    for (claim = runtime->registry.claims; claim; claim = next) {
-        next = claim->next;
-        if (is_of_line(claim))
-            dm_line_end_keeping(runtime, claim->name);
-    }
-}
-
-void dm_line_put_back(struct dm_runtime *runtime)
-{
-    struct dm_tenure *tenure = dm_self_swift.misled;
-    struct dm_claim *claim = tenure->claim;
-    int64_t now_ns = dm_clock_boot_ns();
-
-    dm_assert_held(DM_RANK_STATE);
-    dm_self_swift.misled = NULL;
-    if (!claim || dm_tenure_inside(tenure) != dm_self_get()->serial)
-        return;
-    dm_line_sync(claim);
-    if (claim->hold.phase == DM_HELD) {
-        set_inside(claim, 0, now_ns);
-        if (tenure->linger_ms) /* the seats may have gone meanwhile */
-            dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
-        dm_line_settle(runtime, claim);
-    } else if (claim->hold.phase == DM_LOST) {
-        dm_step_kind(runtime, claim, DM_EV_CLOSED);
-    }
+        dm_line_set_inside(claim, 0, dm_clock_boot_ns());
 }

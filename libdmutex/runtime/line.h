@@ -28,7 +28,7 @@
 struct dm_claim;
 struct dm_crowd;
 struct dm_name;
-struct dm_runtime;
+struct dm_registry;
 struct dm_self;
 struct dm_wait;
 
@@ -58,37 +58,26 @@ int dm_line_join(struct dm_wait *wait);
 /* True if the envoy's claim went to the first seat: wait->claim is NULL then, and the call ends. */
 bool dm_line_pass_claim(struct dm_wait *wait);
 
-/*
- * The thread inside unlocks for good.  True if the hold stays with the process; false: the hold is to be given back.
- */
-bool dm_line_leave(struct dm_runtime *runtime, struct dm_claim *claim);
-
 /* Makes the claim the line's, if the line has none and the call may join; a claim that waited alone owns now. */
 void dm_line_adopt(struct dm_wait *wait);
+
+/* What becomes of a hold after a step: the caller gives it back, or the process keeps it. */
+enum dm_line_next { DM_LINE_KEEPS, DM_LINE_GIVES_BACK };
 
 /*
  * Around each step of a claim.  dm_line_sync() tells the core of threads that have entered or left without the state
  * lock, and keeps threads from doing so; dm_line_follow() draws the consequences of the step, and lets threads in
- * again.  The second may free the claim.
+ * again unless the hold is to be given back.
  */
 void dm_line_sync(struct dm_claim *claim);
-void dm_line_follow(struct dm_runtime *runtime, struct dm_claim *claim);
+enum dm_line_next dm_line_follow(struct dm_claim *claim);
 
-/* The claim is about to be freed. */
-void dm_line_part(struct dm_claim *claim);
-
-/* The claim's hold may have been idle for its linger time: gives it back, or looks again later. */
-void dm_line_look(struct dm_runtime *runtime, struct dm_claim *claim);
-
-/* Gives back what the process keeps of a name, or of all names, while no thread is inside. */
-void dm_line_end_keeping(struct dm_runtime *runtime, struct dm_name *name);
-void dm_line_end_all_keeping(struct dm_runtime *runtime);
+/* Takes the claim, or all claims, out of the line and of the registry, and frees them. */
+void dm_line_drop(struct dm_registry *registry, struct dm_claim *claim);
+void dm_line_drop_all(struct dm_registry *registry);
 
 /* The process ends: a hold that was passed to a seat is nobody's, if the thread has not come back from its seat. */
 void dm_line_take_back(struct dm_claim *claim);
-
-/* The calling thread has entered a tenure by mistake, and leaves it. */
-void dm_line_put_back(struct dm_runtime *runtime);
 
 /* The threads that sit in the line of the claim; none if the claim stands beside its line. */
 void dm_line_count_seats(const struct dm_claim *claim, int64_t now_ns, struct dm_crowd *ret_crowd);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The pieces of a line that line.c and join.c share.  State lock held; the word of a claim that is given is closed. */
+/*
+ * The pieces of a line that line.c, join.c, leave.c and steps.c share.  State lock held; the word of a claim that is
+ * given is closed.
+ */
 #ifndef DM_RUNTIME_LINE_PARTS_H
 #define DM_RUNTIME_LINE_PARTS_H
 
@@ -24,10 +27,19 @@ void dm_line_enter(struct dm_claim *claim, uint64_t thread);
 /* Lets threads in and out again, as far as they may. */
 void dm_line_publish(struct dm_claim *claim);
 
-/* The same at the end of a section; a hold that nobody is to use goes back to the store. */
-void dm_line_reopen(struct dm_runtime *runtime, struct dm_claim *claim);
+/* The same at the end of a section that has closed the word, unless the hold is to be given back. */
+enum dm_line_next dm_line_reopen(struct dm_claim *claim);
 
-/* The same after a change of what the hold wants. */
-void dm_line_settle(struct dm_runtime *runtime, struct dm_claim *claim);
+/* A lease that was asked back too soon after it was kept is not kept the next times. */
+void dm_line_note_asked_back(struct dm_claim *claim);
+
+/* The thread is inside from here on; 0: nobody. */
+void dm_line_set_inside(struct dm_claim *claim, uint64_t thread, int64_t now_ns);
+
+/* True if the claim is the line's, not beside it. */
+static inline bool dm_line_has(const struct dm_claim *claim)
+{
+    return claim->name->line.claim == claim;
+}
 
 #endif

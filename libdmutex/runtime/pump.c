@@ -8,6 +8,7 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "runtime/call.h"
+#include "runtime/leave.h"
 #include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/loss.h"

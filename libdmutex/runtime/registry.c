@@ -381,8 +381,6 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
 
     dm_assert_held(DM_RANK_STATE);
     dm_registry_pin(name); /* a condition that goes with the claim may have the last other pin */
-    registry->holds_inside += claim->tenure ? dm_tenure_number(claim->tenure) : 0;
-    dm_line_part(claim);
     while (*at != claim)
         at = &(*at)->next_of_name;
     *at = claim->next_of_name;
@@ -439,8 +437,6 @@ static gboolean forget(gpointer key, gpointer value, gpointer user)
 void dm_registry_empty(struct dm_registry *registry)
 {
     dm_assert_held(DM_RANK_STATE);
-    while (registry->claims)
-        dm_registry_drop(registry, registry->claims);
     g_hash_table_foreach(registry->names, unbind_each, NULL); /* no pin of a record on another record is left */
     g_hash_table_foreach_remove(registry->names, forget, NULL);
 }

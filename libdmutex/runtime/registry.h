@@ -88,7 +88,7 @@ bool dm_registry_is_in_use(const struct dm_registry *registry);
 /* Undoes dm_registry_init(), for a registry that is empty. */
 void dm_registry_clear(struct dm_registry *registry);
 
-/* Forgets all claims and names; pinned names go with their last pin.  State lock held. */
+/* Forgets all names; pinned names go with their last pin.  No claim is left.  State lock held. */
 void dm_registry_empty(struct dm_registry *registry);
 
 /*
@@ -133,7 +133,7 @@ void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim);
 /* The thread ends: none of the thread's claims points to the dm_self any more.  State lock held. */
 void dm_registry_part(struct dm_self *self);
 
-/* Ends and frees a claim. */
+/* Ends and frees a claim that no line has any more; dm_line_drop() does both. */
 void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim);
 
 /* The claim of an attempt, or NULL. */

@@ -5,6 +5,7 @@
 #include "base/rank.h"
 #include "runtime/call.h"
 #include "runtime/ending.h"
+#include "runtime/leave.h"
 #include "runtime/line.h"
 #include "runtime/pump.h"
 #include "runtime/steps.h"
@@ -95,7 +96,7 @@ int dm_release_abandon(struct dm_runtime *runtime, const char *key)
         dm_step_kind(runtime, claim, DM_EV_CLOSED);
         result = dm_fail(DM_FAIL_LOST, NULL);
     } else {
-        dm_registry_drop(&runtime->registry, claim);
+        dm_line_drop(&runtime->registry, claim);
     }
     dm_state_unlock();
     return result;
@@ -111,7 +112,7 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
         next = claim->next;
         dm_line_sync(claim);
         if (claim->holder == thread && claim->hold.phase == DM_HELD)
-            dm_registry_drop(&runtime->registry, claim);
+            dm_line_drop(&runtime->registry, claim);
     }
     dm_state_unlock();
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/rank.h"
 #include "runtime/inbox.h"
+#include "runtime/leave.h"
 #include "runtime/lifetime.h"
 #include "runtime/line.h"
 #include "runtime/loop.h"
@@ -249,6 +250,7 @@ static bool is_emptied(struct dm_runtime *runtime)
     is_empty = !dm_registry_is_in_use(&runtime->registry) && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
     if (is_empty) {
         runtime->is_retired = true;
+        dm_line_drop_all(&runtime->registry);
         dm_registry_empty(&runtime->registry);
     }
     dm_state_unlock();

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/rank.h"
-#include "runtime/line.h"
+#include "runtime/line_parts.h"
 #include "runtime/loop.h"
 
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
@@ -70,14 +70,14 @@ static void note_hold(struct dm_claim *claim, enum dm_event_kind how)
         name->contested--;
 }
 
-void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
+/* What the line makes of the step is the caller's to do; KEEPS also if the claim is freed. */
+static enum dm_line_next step_once(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
 {
     int64_t now_ns = dm_clock_boot_ns();
     struct dm_event numbered = with_server(runtime, claim, event);
     bool was_untold = claim->hold.is_untold;
     unsigned actions;
 
-    dm_assert_held(DM_RANK_STATE);
     dm_line_sync(claim);
     actions = dm_hold_step(&claim->hold, &numbered, now_ns);
     runtime->stats.losses += claim->hold.is_untold && !was_untold;
@@ -86,11 +86,20 @@ void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm
     if (claim->hold.token > claim->name->seen)
         note_hold(claim, event->kind);
     if (dm_hold_is_done(&claim->hold)) {
-        dm_registry_drop(&runtime->registry, claim);
-        return;
+        dm_line_drop(&runtime->registry, claim);
+        return DM_LINE_KEEPS;
     }
     follow(runtime, claim, actions, now_ns);
-    dm_line_follow(runtime, claim);
+    return dm_line_follow(claim);
+}
+
+void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
+{
+    const struct dm_event given_back = { .kind = DM_EV_GIVEN_BACK, .end = DM_END_UNLOCKED };
+
+    dm_assert_held(DM_RANK_STATE);
+    while (step_once(runtime, claim, event) == DM_LINE_GIVES_BACK)
+        event = &given_back;
 }
 
 void dm_step_kind(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_event_kind kind)
@@ -103,6 +112,29 @@ void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum 
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK, .end = end });
 }
 
+static void give_back_if(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_line_next next)
+{
+    if (next == DM_LINE_GIVES_BACK)
+        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
+}
+
+void dm_step_follow(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    give_back_if(runtime, claim, dm_line_follow(claim));
+}
+
+void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    give_back_if(runtime, claim, dm_line_reopen(claim));
+}
+
+void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    dm_due_plan(&runtime->registry, claim);
+    dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
+    dm_step_reopen(runtime, claim);
+}
+
 void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
 {
     struct dm_event event = { .kind = DM_EV_GIVEN_BACK, .end = end };
@@ -113,7 +145,7 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
     dm_hold_step(&claim->hold, &event, now_ns); /* not by dm_step(), which would wake the loop for the release */
     dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
     dm_due_plan(&runtime->registry, claim);
-    dm_line_follow(runtime, claim);
+    dm_step_follow(runtime, claim);
 }
 
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
@@ -234,6 +266,6 @@ struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *c
     };
     dm_line_count_seats(claim, now_ns, crowd);
     dm_due_plan(&runtime->registry, claim);
-    dm_line_follow(runtime, claim);
+    dm_step_follow(runtime, claim);
     return renewal;
 }

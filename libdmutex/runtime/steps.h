@@ -24,6 +24,15 @@ void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum 
 void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
 
 /*
+ * Ends a section that has closed the word of the claim (dm_line_sync()): lets threads in again, or gives back a hold
+ * that nobody is to use.  _follow() after anything that may have changed the hold, _settle() after a change of what
+ * the hold wants.  May free the claim.
+ */
+void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim);
+void dm_step_follow(struct dm_runtime *runtime, struct dm_claim *claim);
+void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/*
  * A release of the attempt was answered: DONE, NOT_OWNER, or any other answer, which asks for another release.  True if
  * the hold turns out to have been lost before.
  */

@@ -8,6 +8,7 @@
 #include "fuzz.h"
 #include "redis/store_parts.h"
 #include "runtime/inbox.h"
+#include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/steps.h"
 #include "store/drivers.h"
@@ -179,6 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         dm_state_unlock();
     }
     dm_state_lock();
+    dm_line_drop_all(&runtime.registry);
     dm_registry_empty(&runtime.registry);
     dm_state_unlock();
     free(lines);

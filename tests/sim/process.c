@@ -11,6 +11,7 @@
 #include "fiber.h"
 #include "plain.h"
 #include "runtime/ending.h"
+#include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/swift.h"
@@ -385,8 +386,7 @@ static bool let_go(struct dm_name *name, void *user)
 static void free_registry(struct dm_registry *registry)
 {
     check_begin_look();
-    while (registry->claims)
-        dm_registry_drop(registry, registry->claims);
+    dm_line_drop_all(registry);
     dm_registry_search(registry, let_go, NULL);
     dm_registry_empty(registry);
     check_end_look();

@@ -11,7 +11,7 @@
 #include "hooks.h"
 #include "runtime/acquire.h"
 #include "runtime/condition.h"
-#include "runtime/line.h"
+#include "runtime/leave.h"
 #include "runtime/release.h"
 #include "runtime/swift.h"
 #include "world.h"

@@ -16,6 +16,7 @@
 
 #include "../lib/range.h"
 #include "base/log.h"
+#include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
 #include "runtime/steps.h"
@@ -193,6 +194,7 @@ static void run(int holds, int64_t burst_ns)
     }
     dm_state_lock();
     left = (int)runtime.registry.claim_count;
+    dm_line_drop_all(&runtime.registry);
     dm_registry_empty(&runtime.registry);
     dm_state_unlock();
     dm_registry_clear(&runtime.registry);
