@@ -89,6 +89,8 @@ preload_libdmutex_observer_la_SOURCES = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/stderr.c \
+    libdmutex/base/stderr.h \
     libdmutex/base/text.c \
     libdmutex/base/text.h \
     preload/observer/observer.c \
@@ -111,6 +113,8 @@ preload_common = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/stderr.c \
+    libdmutex/base/stderr.h \
     libdmutex/base/text.c \
     libdmutex/base/text.h \
     preload/shared/elffile.c \

@@ -16,6 +16,7 @@
 #include "base/descriptor.h"
 #include "base/rank.h"
 #include "base/self.h"
+#include "base/stderr.h"
 #include "base/text.h"
 
 #define LINE_ROOM 600
@@ -73,14 +74,15 @@ static size_t write_head(int level, char head[HEAD_ROOM])
 
 /*
  * A line is dropped where the write would have to wait, as in a pipe without a reader: the caller may hold a
- * connection's lock, and the loop thread must renew. The next line says how many lines were dropped. Standard error is
- * not made non-blocking instead, because other programs share its open file description.
+ * connection's lock, and the loop thread must renew; and where the program has a file of its own in the place of
+ * standard error. The next line says how many lines were dropped. Standard error is not made non-blocking instead,
+ * because other programs share its open file description.
  */
 static bool is_writable(int fd)
 {
     struct pollfd poller = { .fd = fd, .events = POLLOUT };
 
-    return poll(&poller, 1, 0) > 0 && (poller.revents & POLLOUT);
+    return (fd != STDERR_FILENO || dm_stderr_is_usable()) && poll(&poller, 1, 0) > 0 && (poller.revents & POLLOUT);
 }
 
 static void tell_dropped(int fd)

@@ -5,6 +5,8 @@ preload_keeper_dmutex_keeper_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE
 preload_keeper_dmutex_keeper_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 preload_keeper_dmutex_keeper_LDADD = libdmutex/libdmutex.la $(GLIB_LIBS)
 preload_keeper_dmutex_keeper_SOURCES = \
+    libdmutex/base/stderr.c \
+    libdmutex/base/stderr.h \
     preload/keeper/caller.c \
     preload/keeper/caller.h \
     preload/keeper/errand.c \

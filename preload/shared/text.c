@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stderr.h"
 #include "base/text.h"
 
 struct text text_in(char *buffer, size_t room)
@@ -146,7 +147,7 @@ void text_say(const char *first, ...)
     va_end(more);
     line[text.length] = '\n';
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the call that says so is perhaps none */
-    if (write(STDERR_FILENO, line, text.length + 1) < 0)
+    if (dm_stderr_is_usable() && write(STDERR_FILENO, line, text.length + 1) < 0)
         errno = 0; /* nobody listens */
     pthread_setcancelstate(cancel_state, NULL);
     errno = error;

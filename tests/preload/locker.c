@@ -19,6 +19,7 @@
  *     count N                                      N times: lock, add 1 to the number in COUNTER, unlock
  *     drop                                         becomes user 61234
  *     quiet                                        has /dev/null as input and outputs from now on
+ *     data                                         closes standard error, and opens the file "data" in its place
  *     pause                                        for a signal
  *     say WORD
  */
@@ -114,6 +115,13 @@ static void be_quiet(void)
 
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
+}
+
+static void open_data(void)
+{
+    close(2);
+    if (open("data", O_RDWR | O_CREAT, 0600) != 2)
+        exit(3);
 }
 
 static void fork_off(int is_awaited)
@@ -265,6 +273,8 @@ static void do_other(const char *word)
         print(word, setuid(61234));
     else if (strcmp(word, "quiet") == 0)
         be_quiet();
+    else if (strcmp(word, "data") == 0)
+        open_data();
     else if (strcmp(word, "pause") == 0)
         pause();
     else if (strcmp(word, "say") == 0)

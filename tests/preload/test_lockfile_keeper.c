@@ -267,6 +267,17 @@ static void test_a_lock_fails_with_a_reason_when_it_cannot_be_started(void **sta
     assert_int_equal(host_run(b, "DMUTEX_MAP= $LOCKER x.lock flock-try | grep -q 'flock-try 0'"), 0);
 }
 
+/* R8: the reason is not written to a file of data, which has the number of a closed standard error. */
+static void test_no_reason_is_written_to_a_file_of_data_in_the_place_of_standard_error(void **state)
+{
+    (void)state;
+    await_no_keeper(b);
+    assert_int_equal(host_run(b,
+                              "printf data >data; DMUTEX_KEEPER=/nowhere/keeper $LOCKER x.lock data flock >said.out; "
+                              "test \"$(cat said.out) $(cat data)\" = 'flock ENOLCK data'"),
+                     0);
+}
+
 /* A lock fails if the keeper's folder is open to others, because a stranger's keeper could answer there. */
 static void test_a_lock_fails_when_the_folder_is_open_to_others(void **state)
 {
@@ -595,6 +606,7 @@ int main(int argc, char **argv)
         host_test(test_many_programs_at_once_start_one_keeper),
         host_test(test_another_server_and_another_network_have_another_keeper),
         host_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
+        host_test(test_no_reason_is_written_to_a_file_of_data_in_the_place_of_standard_error),
         host_test(test_a_lock_fails_when_the_folder_is_open_to_others),
         host_test(test_it_ends_soon_after_its_last_lock),
         host_test(test_it_ends_when_its_folder_was_deleted),

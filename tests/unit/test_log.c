@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -89,6 +90,74 @@ static void test_nothing_is_said_when_the_log_of_a_file_is_for_others(void **sta
     assert_return_code(chmod(path, 0600), errno);
 }
 
+/* ---- standard error ---------------------------------------------------------------------- */
+
+/* What a child says to the file that it has in the place of standard error; "" for nothing. */
+static const char *say_in_place_of_stderr(int fd, int read_end)
+{
+    static char said[4096];
+    int status;
+    ssize_t length;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        close(STDERR_FILENO);
+        unsetenv("DMUTEX_LOG");
+        if (fcntl(fd, F_DUPFD, 0) != STDERR_FILENO)
+            _exit(2);
+        dm_log_alarm("a loss");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(fd);
+    length = read(read_end, said, sizeof said - 1);
+    said[length > 0 ? length : 0] = '\0';
+    close(read_end);
+    return said;
+}
+
+static const char *say_in_place_of_file(int flags)
+{
+    static char file[] = "/tmp/dmutex-data-XXXXXX";
+    const char *said;
+    int other = mkstemp(file), fd = open(file, flags | O_CLOEXEC);
+
+    assert_return_code(other, errno);
+    assert_return_code(fd, errno);
+    assert_return_code(unlink(file), errno);
+    said = say_in_place_of_stderr(fd, other);
+    strcpy(file, "/tmp/dmutex-data-XXXXXX");
+    return said;
+}
+
+/*
+ * R8: a program has closed 2, and the next file or connection that it opens gets the number.  These tests come before
+ * the first line, because the environment is read once.
+ */
+static void test_nothing_is_said_to_a_file_of_data_in_the_place_of_standard_error(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_string_equal(say_in_place_of_file(O_RDWR), "");
+    assert_string_equal(say_in_place_of_file(O_RDWR | O_APPEND), "");
+    assert_string_equal(say_in_place_of_file(O_WRONLY), "");
+    assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), errno);
+    assert_string_equal(say_in_place_of_stderr(ends[1], ends[0]), "");
+}
+
+/* A program that puts its own log, or a pipe, in the place of standard error is told there. */
+static void test_a_line_reaches_the_log_that_a_program_puts_in_the_place_of_standard_error(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_non_null(strstr(say_in_place_of_file(O_WRONLY | O_APPEND), "error: a loss\n"));
+    assert_return_code(pipe2(ends, O_CLOEXEC), errno);
+    assert_non_null(strstr(say_in_place_of_stderr(ends[1], ends[0]), "error: a loss\n"));
+}
+
 #define TIME "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"
 
 /* Each level has its word; a lower level than DMUTEX_LOG's is not written. */
@@ -161,6 +230,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_said_when_the_log_of_a_file_is_for_others),
+        cmocka_unit_test(test_nothing_is_said_to_a_file_of_data_in_the_place_of_standard_error),
+        cmocka_unit_test(test_a_line_reaches_the_log_that_a_program_puts_in_the_place_of_standard_error),
         cmocka_unit_test(test_line_has_time_name_and_level),
         cmocka_unit_test(test_line_is_one_line_whatever_a_server_says),
         cmocka_unit_test(test_line_ends_when_the_text_is_long),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fileid.h"
+#include "base/stderr.h"
 #include "keeper_place.h"
 #include "module/base/settings.h"
 #include "shared/keeper_talk.h"
@@ -57,7 +58,7 @@ static ssize_t send_message(int connection, const struct msghdr *message)
     return sent;
 }
 
-/* EBADF: standard error is closed, and the file goes alone. */
+/* Where standard error is closed, or something else by now, the file goes alone. */
 static ssize_t send_with_gifts(int connection, struct msghdr *message, int file)
 {
     int gifts[KEEPER_GIFTS] = { [KEEPER_GIFT_FILE] = file, [KEEPER_GIFT_STDERR] = STDERR_FILENO };
@@ -68,12 +69,14 @@ static ssize_t send_with_gifts(int connection, struct msghdr *message, int file)
     ssize_t sent;
 
     memcpy(CMSG_DATA(&room.header), gifts, sizeof gifts);
-    room.header.cmsg_len = CMSG_LEN(sizeof gifts);
     message->msg_control = &room;
-    message->msg_controllen = sizeof room;
-    sent = send_message(connection, message);
-    if (sent >= 0 || errno != EBADF)
-        return sent;
+    if (dm_stderr_is_usable()) {
+        room.header.cmsg_len = CMSG_LEN(sizeof gifts);
+        message->msg_controllen = sizeof room;
+        sent = send_message(connection, message);
+        if (sent >= 0 || errno != EBADF)
+            return sent;
+    }
     room.header.cmsg_len = CMSG_LEN(sizeof gifts[KEEPER_GIFT_FILE]);
     message->msg_controllen = CMSG_SPACE(sizeof gifts[KEEPER_GIFT_FILE]);
     return send_message(connection, message);
