@@ -83,19 +83,37 @@ static bool read_signal(const char *text, int *ret_signal)
     return false;
 }
 
+/* Options of flock(1) that cannot be followed.  NULL: it is none of these. */
+static const char *objection_to(int option)
+{
+    switch (option) {
+    case 's':
+        return "there are no shared locks, as those of flock -s: take one lock for each reader, or an exclusive one "
+               "without -s";
+    case 'F':
+        return "-F, --no-fork: this process must stay to renew the lock while the command runs: leave the option out";
+    case 'u':
+        return "-u, --unlock: the lock is released when the command ends; \"dmutex break NAME\" takes one away";
+    case 'f':
+        return "--fcntl: this lock has a name, and no file: leave the option out";
+    case 'v':
+        return "--verbose: set DMUTEX_LOG=info, and the log tells of waits";
+    default:
+        return NULL;
+    }
+}
+
 /* Returns 0, or TOOL_USAGE and has complained. */
 static int take(struct job *job, int option, char **argv)
 {
     long number;
 
-    if (option == 'n') {
+    if (objection_to(option)) {
+        return tool_misused(argv, "%s", objection_to(option));
+    } else if (option == 'n') {
         job->never_waits = true;
     } else if (option == 'q') {
         job->is_quiet = true;
-    } else if (option == 's') {
-        return tool_misused(argv,
-                            "there are no shared locks, as those of flock -s: take one lock for each reader, or an "
-                            "exclusive one without -s");
     } else if (option == 'w') {
         if (!tool_read_seconds(optarg, &job->patience_s))
             return tool_misused(argv, "-w %s: not a number of seconds", optarg);
@@ -112,7 +130,7 @@ static int take(struct job *job, int option, char **argv)
             return tool_misused(argv, "--on-lost %s: not a signal, and not \"none\"", optarg);
     } else if (option == 'o') {
         job->is_alone = true;
-    } else if (option != 'x') {
+    } else if (option != 'x' && option != 'e') {
         return TOOL_USAGE;
     }
     return 0;
@@ -142,12 +160,14 @@ static int read_options(int argc, char **argv, struct job *ret_job)
         { "quiet", no_argument, NULL, 'q' },         { "wait", required_argument, NULL, 'w' },
         { "timeout", required_argument, NULL, 'w' }, { "conflict-exit-code", required_argument, NULL, 'E' },
         { "lease", required_argument, NULL, 'l' },   { "on-lost", required_argument, NULL, 'L' },
-        { "close", no_argument, NULL, 'o' },         { NULL, 0, NULL, 0 },
+        { "close", no_argument, NULL, 'o' },         { "no-fork", no_argument, NULL, 'F' },
+        { "unlock", no_argument, NULL, 'u' },        { "fcntl", no_argument, NULL, 'f' },
+        { "verbose", no_argument, NULL, 'v' },       { NULL, 0, NULL, 0 },
     };
     struct job job = { .patience_s = -1, .status_if_held = TOOL_HELD, .on_lost = SIGTERM };
     int option, error = 0;
 
-    while (!error && (option = tool_option(argc, argv, "+nqxsow:E:", options)) != -1)
+    while (!error && (option = tool_option(argc, argv, "+nqxesoFuw:E:", options)) != -1)
         error = take(&job, option, argv);
     if (error)
         return error;
@@ -443,7 +463,7 @@ const struct word word_run = {
     .options = "  -n, --nonblock         fail in silence if the lock is held\n"
                "  -w, --wait SECONDS     fail if the lock is not had in this time, and say who holds it\n"
                "  -q, --quiet            do not say so\n"
-               "  -E STATUS              the exit status of both, instead of 75\n"
+               "  -E, --conflict-exit-code STATUS  the exit status of both, instead of 75\n"
                "  -o, --close            give the lock back when the command ends, whatever it leaves behind\n"
                "      --lease MS         how long the server keeps the lock without a word, 100 to 3600000\n"
                "      --on-lost SIGNAL   sent to the command when the lock is lost: TERM, or another, or none\n"

@@ -196,6 +196,7 @@ static void test_run_gives_up_when_the_lock_is_held(void **state)
         { "--nb -x", 75, false },  { "-w 0", 75, false },
         { "-w 0.05", 75, true },   { "--wait 0.05 -E 0", 0, true },
         { "-qw 0.05", 75, false }, { "--quiet --timeout 0.05 -E 0", 0, false },
+        { "-en", 75, false },      { "--exclusive --nonblock --conflict-exit-code 4", 4, false },
     };
     struct actor *holder = actor_start_holder(the_server, "t/held", "");
     char held_by[60];
@@ -251,6 +252,31 @@ static void test_run_gives_the_shell_a_line_when_it_is_asked_to(void **state)
     command_run("exec $dmutex run -s t/line touch $F/ran");
     assert_status(64);
     assert_errors("there are no shared locks");
+    assert_false(tool_has("ran"));
+}
+
+/* What else flock(1) knows has no meaning here, and a sentence says what has. */
+static void test_run_refuses_options_of_flock_when_they_have_no_meaning(void **state)
+{
+    static const struct {
+        const char *option, *says;
+    } cases[] = {
+        { "-s", "there are no shared locks" },
+        { "--shared", "there are no shared locks" },
+        { "-F", "must stay to renew the lock" },
+        { "--no-fork", "must stay to renew the lock" },
+        { "-u", "the lock is released when the command ends" },
+        { "--unlock", "the lock is released when the command ends" },
+        { "--fcntl", "this lock has a name, and no file" },
+        { "--verbose", "DMUTEX_LOG=info" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        command_run("exec $dmutex run %s t/option touch $F/ran", cases[i].option);
+        assert_status(64);
+        assert_errors(cases[i].says);
+    }
     assert_false(tool_has("ran"));
 }
 
@@ -385,6 +411,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_gives_up_when_the_lock_is_held),
         cmocka_unit_test(test_run_says_why_when_the_server_is_in_its_grace),
         cmocka_unit_test(test_run_gives_the_shell_a_line_when_it_is_asked_to),
+        cmocka_unit_test(test_run_refuses_options_of_flock_when_they_have_no_meaning),
         cmocka_unit_test(test_run_waits_for_its_turn_when_the_lock_is_held),
         cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits),
         cmocka_unit_test(test_run_shows_place_and_holder_when_it_waits_on_a_terminal),
