@@ -95,10 +95,39 @@ static void forget_file(void *file)
     scratch_give(file, sizeof(struct mapped));
 }
 
+/* A call of the program: flock() or fcntl(), and the ways to answer it. */
+struct request {
+    int fd;
+    enum kernel_lock_kind kind;
+    int number;         /* flock(): the operation; fcntl(): the command */
+    struct flock *lock; /* fcntl() */
+    int (*lock_file)(const struct mapped *file, const struct request *request);
+    int (*pass)(const struct request *request); /* to libc */
+};
+
+/* Not part of the usual path: a separate function keeps the path's room off the stack. */
+static __attribute__((__noinline__)) int find_and_answer(const struct request *request, int use)
+{
+    struct mapped *file = scratch_take(sizeof *file);
+    enum finding finding = file ? find_file(request->fd, request->kind, use, file) : NO_NAME;
+    int result = -1;
+
+    if (!file)
+        errno = ENOLCK;
+    pthread_cleanup_push(forget_file, file);
+    if (finding == MAPPED)
+        result = request->lock_file(file, request);
+    else if (finding == NOT_MAPPED)
+        result = request->pass(request);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
 /* ---- flock ------------------------------------------------------------------------------- */
 
-static int lock_by_flock(const struct mapped *file, int operation)
+static int lock_by_flock(const struct mapped *file, const struct request *request)
 {
+    int operation = request->number;
     bool is_wait = !(operation & LOCK_NB);
 
     switch (operation & ~LOCK_NB) {
@@ -115,33 +144,20 @@ static int lock_by_flock(const struct mapped *file, int operation)
     }
 }
 
-/* Not part of the usual path: a separate function keeps the path's room off the stack. */
-static __attribute__((__noinline__)) int find_and_flock(int fd, int operation)
+static int pass_flock(const struct request *request)
 {
-    int verb = operation & ~LOCK_NB;
-    int use = verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0;
-    struct mapped *file = scratch_take(sizeof *file);
-    enum finding finding = file ? find_file(fd, LOCK_OF_FLOCK, use, file) : NO_NAME;
-    int result = -1;
-
-    if (!file)
-        errno = ENOLCK;
-    pthread_cleanup_push(forget_file, file);
-    if (finding == MAPPED)
-        result = lock_by_flock(file, operation);
-    else if (finding == NOT_MAPPED)
-        result = real_get()->flock(fd, operation);
-    pthread_cleanup_pop(1);
-    return result;
+    return real_get()->flock(request->fd, request->number);
 }
 
 EXPORT int flock(int fd, int operation)
 {
     const struct settings *settings = settings_get();
+    const struct request request = { fd, LOCK_OF_FLOCK, operation, NULL, lock_by_flock, pass_flock };
+    int verb = operation & ~LOCK_NB;
 
     if (settings->has_flock || settings->list_folder)
-        return find_and_flock(fd, operation);
-    return real_get()->flock(fd, operation);
+        return find_and_answer(&request, verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0);
+    return pass_flock(&request);
 }
 
 /* ---- fcntl ------------------------------------------------------------------------------- */
@@ -204,12 +220,16 @@ static int get_lock(const struct mapped *file, int command, struct flock *lock)
     return 0;
 }
 
-static int lock_by_fcntl(const struct mapped *file, int command, enum lock_verb verb, struct flock *lock)
+static int lock_by_fcntl(const struct mapped *file, const struct request *request)
 {
+    enum kernel_lock_kind kind;
+    enum lock_verb verb = verb_of(request->number, &kind);
+    struct flock *lock = request->lock;
+
     if (!is_whole(file->fd, lock))
         return mapped_refuse(file, MAPPED_PART);
     if (verb == GET)
-        return get_lock(file, command, lock);
+        return get_lock(file, request->number, lock);
     if (lock->l_type == F_UNLCK)
         return report_unlock_file(file);
     if (lock->l_type == F_RDLCK && !file->rule->shared_is_exclusive)
@@ -224,37 +244,23 @@ static int use_of(int fd, enum lock_verb verb, const struct flock *lock)
     return (is_whole(fd, lock) ? 0 : SEEN_PART) | (lock->l_type == F_RDLCK ? SEEN_SHARED : 0);
 }
 
-static __attribute__((__noinline__)) int find_and_fcntl(int fd, int command, enum lock_verb verb,
-                                                        enum kernel_lock_kind kind, struct flock *lock)
+static int pass_fcntl(const struct request *request)
 {
-    int use = settings_get()->list_folder ? use_of(fd, verb, lock) : NOT_LOCKING;
-    struct mapped *file = scratch_take(sizeof *file);
-    enum finding finding = file ? find_file(fd, kind, use, file) : NO_NAME;
-    int result = -1;
-
-    if (!file)
-        errno = ENOLCK;
-    pthread_cleanup_push(forget_file, file);
-    if (finding == MAPPED)
-        result = lock_by_fcntl(file, command, verb, lock);
-    else if (finding == NOT_MAPPED)
-        result = real_get()->fcntl(fd, command, lock);
-    pthread_cleanup_pop(1);
-    return result;
+    return real_get()->fcntl(request->fd, request->number, request->lock);
 }
 
 static int on_fcntl(int fd, int command, void *argument)
 {
-    enum kernel_lock_kind kind;
-    enum lock_verb verb = verb_of(command, &kind);
+    struct request request = { fd, LOCK_OF_PROCESS, command, argument, lock_by_fcntl, pass_fcntl };
+    enum lock_verb verb = verb_of(command, &request.kind);
     const struct settings *settings;
 
     if (verb != NO_LOCK) {
         settings = settings_get();
-        if ((settings->has_fcntl || settings->list_folder) && argument && is_valid(argument, kind))
-            return find_and_fcntl(fd, command, verb, kind, argument);
+        if ((settings->has_fcntl || settings->list_folder) && argument && is_valid(argument, request.kind))
+            return find_and_answer(&request, settings->list_folder ? use_of(fd, verb, argument) : NOT_LOCKING);
     }
-    return real_get()->fcntl(fd, command, argument);
+    return pass_fcntl(&request);
 }
 
 /* A call without a third argument gets an argument that no code looks at, as in libc. */
