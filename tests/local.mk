@@ -836,7 +836,8 @@ EXTRA_DIST += \
     tests/doc/links.awk \
     tests/doc/literals.awk \
     tests/doc/match.awk \
-    tests/doc/page.awk tests/doc/page.sh \
+    tests/doc/page.awk \
+    tests/doc/page.sh \
     tests/doc/test_guide.sh \
     tests/doc/test_html.sh \
     tests/doc/test_recipe_autotools.sh \

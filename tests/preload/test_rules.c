@@ -218,75 +218,74 @@ static void test_a_byte_means_itself_when_a_backslash_is_before_it(void **state)
     assert_string_equal(parse_one("flock:/a => x\\")->name, "x\\");
 }
 
+static const char symbol_form[] = "not of the form sym:MODULE:SYMBOL or sym:MODULE:SYMBOL+OFFSET";
+static const char offset_form[] = "not of the form off:MODULE@build-id:HEX+OFFSET";
+static const char shm_form[] = "not of the form shm:/NAME+OFFSET";
+static const char map_form[] = "not of the form map:/PATH+OFFSET";
+static const char no_name[] = "must be followed by => and a name, with blanks around the =>";
+static const char no_value[] = "an unknown key, or a value that it cannot have";
+static const struct {
+    const char *text, *about, *what;
+} bad[] = {
+    { "sym:a => x", "sym:a", symbol_form },
+    { "sym::b => x", "sym::b", symbol_form },
+    { "sym:a: => x", "sym:a:", symbol_form },
+    { "sym:a:b+ => x", "sym:a:b+", symbol_form },
+    { "sym:a:b+0x => x", "sym:a:b+0x", symbol_form },
+    { "sym:a:b+-1 => x", "sym:a:b+-1", symbol_form },
+    { "sym:a:b+18446744073709551616 => x", "sym:a:b+18446744073709551616", symbol_form },
+    { "sym:a:+8 => x", "sym:a:+8", symbol_form },
+    { "off:a+8 => x", "off:a+8", offset_form },
+    { "off:a@build-id:12 => x", "off:a@build-id:12", offset_form },
+    { "off:a@build-id:+8 => x", "off:a@build-id:+8", offset_form },
+    { "off:a@build-id:AB+8 => x", "off:a@build-id:AB+8", offset_form },
+    { "off:@build-id:ab+8 => x", "off:@build-id:ab+8", offset_form },
+    { "shm:ring+8 => x", "shm:ring+8", shm_form },
+    { "shm:/ring => x", "shm:/ring", shm_form },
+    { "map:a+8 => x", "map:a+8", map_form },
+    { "map:/a+b => x", "map:/a+b", map_form },
+    { "flock:a => x", "flock:a", "not of the form flock:/GLOB" },
+    { "fcntl: => x", "fcntl:", "not of the form fcntl:/GLOB" },
+    { "cond:flock:/a => x", "cond:flock:/a", "a file is no condition variable" },
+    { "cond:cond:sym:a:b => x", "cond:cond:sym:a:b", "does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
+    { "mutex => x", "mutex", "does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
+    { "sym:a:b", "sym:a:b", no_name },
+    { "sym:a:b =>", "sym:a:b", no_name },
+    { "sym:a:b => ", "sym:a:b", no_name },
+    { "sym:a:b => ; sym:a:c => x", "sym:a:b", no_name },
+    { "sym:a:b; sym:a:c => x", "sym:a:b", no_name },
+    { "sym:a:b = > x", "sym:a:b", no_name },
+    { "sym:a:b=> x", "sym:a:b=>", no_name },
+    { "sym:a:b=>x", "sym:a:b=>x", no_name },
+    { "sym:a:b =>x", "sym:a:b", no_name },
+    { "sym:a:c => x; sym:a:b -> y", "sym:a:b", no_name },
+    { "sym:a:b => x%h", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
+    { "sym:a:b => x%%%", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
+    { "sym:a:b => x y", "sym:a:b: y", "not of the form key=value" },
+    { "sym:a:b => x colour=red", "sym:a:b: colour=red", no_value },
+    { "sym:a:b => x Lease=5000", "sym:a:b: Lease=5000", no_value },
+    { "sym:a:b => x =5", "sym:a:b: =5", no_value },
+    { "sym:a:b => x lease=", "sym:a:b: lease=", no_value },
+    { "sym:a:b => x lease=99", "sym:a:b: lease=99", no_value },
+    { "sym:a:b => x lease=-1", "sym:a:b: lease=-1", no_value },
+    { "sym:a:b => x lease=5h", "sym:a:b: lease=5h", no_value },
+    { "sym:a:b => x lease=61min", "sym:a:b: lease=61min", no_value },
+    { "sym:a:b => x lease=99999999999999999999s", "sym:a:b: lease=99999999999999999999s", no_value },
+    { "sym:a:b => x linger=1.5s", "sym:a:b: linger=1.5s", no_value },
+    { "sym:a:b => x robust=maybe", "sym:a:b: robust=maybe", no_value },
+    { "sym:a:b => x ondown=wait", "sym:a:b: ondown=wait", no_value },
+    { "sym:a:b => x onlost=signal:WINCH", "sym:a:b: onlost=signal:WINCH", no_value },
+    { "sym:a:b => x required=sometimes", "sym:a:b: required=sometimes", no_value },
+    { "sym:a:b => x sharedstate=", "sym:a:b: sharedstate=", no_value },
+    { "flock:/a => x shared=yes", "flock:/a: shared=yes", no_value },
+    { "sym:a:b => x program=", "sym:a:b: program=", no_value },
+    { "sym:a:b => x ondown=local", "sym:a:b: ondown=local", "only a lock file has a local lock to fall back on" },
+    { "sym:a:b => x lease=200 robust=2", "sym:a:b: robust=2", no_value },
+};
+
 /* A wrong rule is refused with a sentence. */
 static void test_a_sentence_says_why_when_a_rule_is_wrong(void **state)
 {
-    static const char symbol[] = "not of the form sym:MODULE:SYMBOL or sym:MODULE:SYMBOL+OFFSET";
-    static const char offset[] = "not of the form off:MODULE@build-id:HEX+OFFSET";
-    static const char shm[] = "not of the form shm:/NAME+OFFSET";
-    static const char map[] = "not of the form map:/PATH+OFFSET";
-    static const char name[] = "must be followed by => and a name, with blanks around the =>";
-    static const char value[] = "an unknown key, or a value that it cannot have";
-    static const struct {
-        const char *text, *about, *what;
-    } bad[] = {
-        { "sym:a => x", "sym:a", symbol },
-        { "sym::b => x", "sym::b", symbol },
-        { "sym:a: => x", "sym:a:", symbol },
-        { "sym:a:b+ => x", "sym:a:b+", symbol },
-        { "sym:a:b+0x => x", "sym:a:b+0x", symbol },
-        { "sym:a:b+-1 => x", "sym:a:b+-1", symbol },
-        { "sym:a:b+18446744073709551616 => x", "sym:a:b+18446744073709551616", symbol },
-        { "sym:a:+8 => x", "sym:a:+8", symbol },
-        { "off:a+8 => x", "off:a+8", offset },
-        { "off:a@build-id:12 => x", "off:a@build-id:12", offset },
-        { "off:a@build-id:+8 => x", "off:a@build-id:+8", offset },
-        { "off:a@build-id:AB+8 => x", "off:a@build-id:AB+8", offset },
-        { "off:@build-id:ab+8 => x", "off:@build-id:ab+8", offset },
-        { "shm:ring+8 => x", "shm:ring+8", shm },
-        { "shm:/ring => x", "shm:/ring", shm },
-        { "map:a+8 => x", "map:a+8", map },
-        { "map:/a+b => x", "map:/a+b", map },
-        { "flock:a => x", "flock:a", "not of the form flock:/GLOB" },
-        { "fcntl: => x", "fcntl:", "not of the form fcntl:/GLOB" },
-        { "cond:flock:/a => x", "cond:flock:/a", "a file is no condition variable" },
-        { "cond:cond:sym:a:b => x", "cond:cond:sym:a:b",
-          "does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
-        { "mutex => x", "mutex", "does not begin with sym:, off:, shm:, map:, flock: or fcntl:" },
-        { "sym:a:b", "sym:a:b", name },
-        { "sym:a:b =>", "sym:a:b", name },
-        { "sym:a:b => ", "sym:a:b", name },
-        { "sym:a:b => ; sym:a:c => x", "sym:a:b", name },
-        { "sym:a:b; sym:a:c => x", "sym:a:b", name },
-        { "sym:a:b = > x", "sym:a:b", name },
-        { "sym:a:b=> x", "sym:a:b=>", name },
-        { "sym:a:b=>x", "sym:a:b=>x", name },
-        { "sym:a:b =>x", "sym:a:b", name },
-        { "sym:a:c => x; sym:a:b -> y", "sym:a:b", name },
-        { "sym:a:b => x%h", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
-        { "sym:a:b => x%%%", "sym:a:b", "its name has a % that is none of %b, %p, %x, %u and %%" },
-        { "sym:a:b => x y", "sym:a:b: y", "not of the form key=value" },
-        { "sym:a:b => x colour=red", "sym:a:b: colour=red", value },
-        { "sym:a:b => x Lease=5000", "sym:a:b: Lease=5000", value },
-        { "sym:a:b => x =5", "sym:a:b: =5", value },
-        { "sym:a:b => x lease=", "sym:a:b: lease=", value },
-        { "sym:a:b => x lease=99", "sym:a:b: lease=99", value },
-        { "sym:a:b => x lease=-1", "sym:a:b: lease=-1", value },
-        { "sym:a:b => x lease=5h", "sym:a:b: lease=5h", value },
-        { "sym:a:b => x lease=61min", "sym:a:b: lease=61min", value },
-        { "sym:a:b => x lease=99999999999999999999s", "sym:a:b: lease=99999999999999999999s", value },
-        { "sym:a:b => x linger=1.5s", "sym:a:b: linger=1.5s", value },
-        { "sym:a:b => x robust=maybe", "sym:a:b: robust=maybe", value },
-        { "sym:a:b => x ondown=wait", "sym:a:b: ondown=wait", value },
-        { "sym:a:b => x onlost=signal:WINCH", "sym:a:b: onlost=signal:WINCH", value },
-        { "sym:a:b => x required=sometimes", "sym:a:b: required=sometimes", value },
-        { "sym:a:b => x sharedstate=", "sym:a:b: sharedstate=", value },
-        { "flock:/a => x shared=yes", "flock:/a: shared=yes", value },
-        { "sym:a:b => x program=", "sym:a:b: program=", value },
-        { "sym:a:b => x ondown=local", "sym:a:b: ondown=local", "only a lock file has a local lock to fall back on" },
-        { "sym:a:b => x lease=200 robust=2", "sym:a:b: robust=2", value },
-    };
-
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         char sentence[RULES_REASON_ROOM];
