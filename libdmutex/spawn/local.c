@@ -241,14 +241,14 @@ static void find_path(int folder, char ret_path[256])
     strcpy(ret_path + length, length ? "/" DM_SERVER_SOCKET : "");
 }
 
-/* The end of a service is the end of all processes that it has started. */
+/* The end of a service is the end of all processes that it has started, but for KillMode=process, which is not seen. */
 static void warn_of_unit(void)
 {
     char unit[DM_OUTSIDE_UNIT_ROOM];
 
     if (dm_outside_unit(unit))
-        dm_log_warn("the local server was started by %s, and ends with it, for all programs of this user: start it by "
-                    "\"dmutex local start\" in a unit of its own, or set DMUTEX_URL",
+        dm_log_warn("the local server was started by %s, and ends with it unless its KillMode is process, for all "
+                    "programs of this user: start it by \"dmutex local start\" in a unit of its own, or set DMUTEX_URL",
                     unit);
 }
 
