@@ -67,11 +67,11 @@ static void get_ready(void)
 /* Adds the folder in which a relative path begins. */
 static void add_folder(struct text *text, int folder)
 {
-    char link[32], path[1024];
+    char link[40], path[1024];
     struct text name = text_in(link, sizeof link);
     ssize_t length;
 
-    text_add(&name, folder == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
+    text_add(&name, folder == AT_FDCWD ? "/proc/thread-self/cwd" : "/proc/thread-self/fd/");
     if (folder != AT_FDCWD)
         text_add_number(&name, (unsigned)folder);
     length = readlink(link, path, sizeof path);

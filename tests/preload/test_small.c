@@ -66,6 +66,22 @@ static void test_flock_has_room_when_a_handler_has_a_small_stack(void **state)
     assert_well(rule, "./small flock ./small.lock");
 }
 
+/* The descriptors and mappings of a process whose first thread has ended are found by another thread alone. */
+static void test_objects_are_found_when_the_first_thread_has_ended(void **state)
+{
+    dmutex_t in_file = DMUTEX_INITIALIZER("small/late"), in_mapping = DMUTEX_INITIALIZER("small/late-mapped");
+    char rules[512];
+
+    (void)state;
+    command_run("truncate -s 4096 %s/late", folder);
+    snprintf(rules, sizeof rules, "flock:%1$s/late => small/late; map:%1$s/late+0 => small/late-mapped", folder);
+    assert_result(dmutex_lock(&in_file), 0);
+    assert_result(dmutex_lock(&in_mapping), 0);
+    assert_well(rules, "./small late ./late");
+    assert_result(dmutex_unlock(&in_file), 0);
+    assert_result(dmutex_unlock(&in_mapping), 0);
+}
+
 /* Attack K2: the thread left the module's lock locked, and each first use of a named object hung. */
 static void test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_module_spoke(void **state)
 {
@@ -93,6 +109,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_first_lock_has_room_when_the_stack_is_the_smallest),
         cmocka_unit_test(test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest),
         cmocka_unit_test(test_flock_has_room_when_a_handler_has_a_small_stack),
+        cmocka_unit_test(test_objects_are_found_when_the_first_thread_has_ended),
         cmocka_unit_test(test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_module_spoke),
         cmocka_unit_test(test_the_module_says_so_when_a_program_leaves_it_behind),
         cmocka_unit_test(test_nothing_is_left),

@@ -47,8 +47,8 @@ static uint64_t identify(void)
     uint64_t hash = mix(0xcbf29ce484222325, KEEPER_VERSION);
 
     hash = mix(hash, url ? url : "");
-    hash = mix_namespace(hash, "/proc/self/ns/pid");
-    return mix_namespace(hash, "/proc/self/ns/net");
+    hash = mix_namespace(hash, "/proc/thread-self/ns/pid");
+    return mix_namespace(hash, "/proc/thread-self/ns/net");
 }
 
 static void write_folder(struct text *text)

@@ -31,7 +31,7 @@ static int set_local(const struct mapped *file, short type, bool is_wait)
 
 static int open_own_folder(void)
 {
-    return open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return open("/proc/thread-self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static bool find_at(int folder, const struct mapped *file, struct kernel_lock *ret_lock)

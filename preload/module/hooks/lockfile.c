@@ -36,15 +36,18 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* The path as the kernel has it, without links; false if there is no path, as for a pipe or a deleted file. */
+/*
+ * The path as the kernel has it, without links; false if there is no path, as for a pipe or a deleted file.  Not by
+ * /proc/self: the first thread has no descriptors any more once that thread has ended.
+ */
 static bool find_path(int fd, char ret_path[PATH_MAX])
 {
-    char link[32];
+    char link[40];
     struct text text = text_in(link, sizeof link);
     int kept = errno;
     ssize_t length;
 
-    text_add(&text, "/proc/self/fd/");
+    text_add(&text, "/proc/thread-self/fd/");
     text_add_number(&text, (unsigned)fd);
     length = fd < 0 ? -1 : readlink(link, ret_path, PATH_MAX - 1);
     errno = kept;

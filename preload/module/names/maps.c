@@ -53,7 +53,7 @@ static struct lines *begin_lines(void)
     if (!lines)
         return NULL;
     lines->length = lines->at = 0;
-    lines->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    lines->fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     if (lines->fd >= 0)
         return lines;
     scratch_give(lines, sizeof *lines);

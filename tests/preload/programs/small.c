@@ -8,8 +8,10 @@
  *   shared       the first lock of a mutex in a mapping of the file FILE
  *   flock FILE   flock() in a handler
  *   cancel
+ *   late FILE    flock(), and a mutex in a mapping of FILE, which are held elsewhere, when the first thread has ended
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -173,6 +175,25 @@ static void *play_cancel(void)
     return play_lock(NULL);
 }
 
+/* Then /proc/self has neither descriptors nor mappings. */
+static void *play_late(void *user)
+{
+    int fd = open(file, O_RDWR);
+    pthread_mutex_t *mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    pthread_mutexattr_t attr;
+
+    while (state_of(getpid()) != 'Z')
+        sched_yield();
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(mutex, &attr);
+    puts(flock(fd, LOCK_EX | LOCK_NB) == 0       ? "flock() came to nobody"
+         : pthread_mutex_trylock(mutex) != EBUSY ? "the mutex is not named"
+                                                 : "well");
+    exit(0);
+    return user;
+}
+
 int main(int argc, char **argv)
 {
     void *value = NULL;
@@ -181,6 +202,10 @@ int main(int argc, char **argv)
         return 2;
     alarm(PATIENCE_S);
     file = argc > 2 ? argv[2] : "";
+    if (strcmp(argv[1], "late") == 0) {
+        begin(play_late);
+        pthread_exit(NULL);
+    }
     if (strcmp(argv[1], "cancel") == 0)
         value = play_cancel();
     else
