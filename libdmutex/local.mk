@@ -89,7 +89,6 @@ libdmutex_libcore_la_SOURCES = \
     libdmutex/core/answer.h \
     libdmutex/core/hold.c \
     libdmutex/core/hold.h \
-    libdmutex/core/hold_wants.c \
     libdmutex/core/quorum.c \
     libdmutex/core/quorum.h \
     libdmutex/core/tenure.c \
