@@ -370,8 +370,8 @@ libdmutex_libruntime_la_SOURCES = \
     libdmutex/runtime/stats.h \
     libdmutex/runtime/steps.c \
     libdmutex/runtime/steps.h \
-    libdmutex/runtime/swift.c \
-    libdmutex/runtime/swift.h \
+    libdmutex/runtime/fast.c \
+    libdmutex/runtime/fast.h \
     libdmutex/runtime/testserver.c \
     libdmutex/runtime/testserver.h \
     libdmutex/runtime/wait.h

@@ -54,7 +54,7 @@ typedef struct dmutex_stats {
  * Any thread may call, also in the callback of dmutex_setlost_np().  No I/O, no cancellation point.  Not to be called
  * in a signal handler.  A lost lease changes nothing here but `losses`.
  *
- * Source: doc/design/lines.md for the lock-free way.
+ * Source: doc/design/lines.md for the fast path.
  */
 DMUTEX_API int dmutex_stats_np(dmutex_stats_t *stats);
 

@@ -8,11 +8,11 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "base/probe.h"
+#include "runtime/fast.h"
 #include "runtime/leave.h"
 #include "runtime/release.h"
-#include "runtime/swift.h"
 
-/* The lock-free way has led the thread into another mutex, or past the end of a hold. */
+/* The fast path has led the thread into another mutex, or past the end of a hold. */
 static void put_back(void)
 {
     dm_state_lock();
@@ -20,11 +20,11 @@ static void put_back(void)
     dm_state_unlock();
 }
 
-/* From the next lock on the object knows its place in the table of the lock-free way. */
+/* From the next lock on the object knows its place in the table of the fast path. */
 static void remember_hash(dmutex_t *mutex, const struct dm_target *target)
 {
     if (!target->is_anonymous && __atomic_load_n(&mutex->dm_hash, __ATOMIC_RELAXED) == 0)
-        __atomic_store_n(&mutex->dm_hash, dm_swift_hash(target->key), __ATOMIC_RELAXED);
+        __atomic_store_n(&mutex->dm_hash, dm_fast_hash(target->key), __ATOMIC_RELAXED);
 }
 
 /* For tracers: "" without a name. */
@@ -44,7 +44,7 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
     struct dm_target target;
     int result;
 
-    if (dm_self_swift.misled)
+    if (dm_self_fast.misled)
         put_back();
     result = dm_object_open(mutex, &runtime, &target);
     if (!result) {
@@ -73,7 +73,7 @@ int dmutex_lock(dmutex_t *mutex)
 {
     if (dm_local_is_plain(mutex))
         return dm_real.mutex_lock(dm_local_mutex(mutex));
-    return mutex && dm_swift_lock(mutex) ? 0 : lock_other(mutex);
+    return mutex && dm_fast_lock(mutex) ? 0 : lock_other(mutex);
 }
 
 /* Without waiting in the queue, but not without the network: the runtime bounds the question by command_timeout. */
@@ -81,7 +81,7 @@ int dmutex_trylock(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
         return dm_local_result(dm_real.mutex_trylock(dm_local_mutex(mutex)));
-    if (mutex && dm_swift_lock(mutex))
+    if (mutex && dm_fast_lock(mutex))
         return 0;
     return acquire(mutex, false, &dm_deadline_endless);
 }
@@ -169,7 +169,7 @@ int dmutex_unlock(dmutex_t *mutex)
 {
     if (dm_local_is_plain(mutex))
         return dm_real.mutex_unlock(dm_local_mutex(mutex));
-    return mutex && dm_swift_unlock(mutex) ? 0 : unlock_other(mutex);
+    return mutex && dm_fast_unlock(mutex) ? 0 : unlock_other(mutex);
 }
 
 /*

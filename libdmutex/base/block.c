@@ -20,7 +20,7 @@ bool dm_block_is(const void *memory)
 /* Begins at another block for each thread, so that threads seldom meet, and one thread uses the same few again. */
 void *dm_block_take(size_t size)
 {
-    unsigned first = (unsigned)dm_self_swift.serial * 4;
+    unsigned first = (unsigned)dm_self_fast.serial * 4;
 
     for (unsigned i = 0; size <= DM_BLOCK_ROOM && i < BLOCKS; i++) {
         unsigned at = (first + i) % BLOCKS;

@@ -10,7 +10,7 @@
  *
  * A wait on a condition variable has none of these: the time of the wait counts as held.  The name is the object's, ""
  * for a mutex without a name.  "wait" and "acquired" of one call come from one thread; the
- * lock-free way has no "wait".
+ * fast path has no "wait".
  */
 #ifndef DM_BASE_PROBE_H
 #define DM_BASE_PROBE_H

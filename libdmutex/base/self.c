@@ -11,7 +11,7 @@
 static __thread struct dm_self self;
 static __thread int ends_seen;
 
-__thread struct dm_self_swift dm_self_swift;
+__thread struct dm_self_fast dm_self_fast;
 
 /* The process ends; by this thread; and other threads' questions are given up. */
 static bool is_ending;
@@ -35,7 +35,7 @@ static void thread_ends(void *value)
         pthread_setspecific(end_key, value);
     else {
         end_report(value);
-        dm_self_swift.serial = 0;
+        dm_self_fast.serial = 0;
     }
 }
 
@@ -50,7 +50,7 @@ bool dm_self_on_thread_end(void (*report)(struct dm_self *))
 static void draw_serial(void)
 {
     self.serial = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) << DM_SELF_TID_BITS | (uint64_t)gettid();
-    dm_self_swift.serial = self.serial;
+    dm_self_fast.serial = self.serial;
 }
 
 struct dm_self *dm_self_get(void)
@@ -156,5 +156,5 @@ void dm_self_fork_child(void)
     self.bell = NULL;
     self.claims = NULL;
     draw_serial();
-    dm_self_swift.misled = NULL;
+    dm_self_fast.misled = NULL;
 }

@@ -39,15 +39,15 @@ struct dm_self {
 };
 
 /*
- * The part of a thread's record that the lock-free way reads (runtime/swift.h): in the thread's static storage, found
+ * The part of a thread's record that the fast path reads (runtime/fast.h): in the thread's static storage, found
  * without a call.
  */
-struct dm_self_swift {
+struct dm_self_fast {
     uint64_t serial;          /* as in struct dm_self; 0 before the first call and after the thread's end */
     struct dm_tenure *misled; /* entered by mistake, to be put back under the state lock; NULL: none */
     bool has_entered;         /* entered some tenure; the end of the thread looks for it */
 };
-extern __thread struct dm_self_swift dm_self_swift __attribute__((__tls_model__("initial-exec")));
+extern __thread struct dm_self_fast dm_self_fast __attribute__((__tls_model__("initial-exec")));
 
 /* The calling thread; set up at the thread's first call. */
 struct dm_self *dm_self_get(void);

@@ -29,7 +29,7 @@ static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm
         next = claim->next_of_thread;
         end_if_of(runtime, claim, self, kind);
     }
-    for (claim = dm_self_swift.has_entered ? runtime->registry.claims : NULL; claim; claim = next) {
+    for (claim = dm_self_fast.has_entered ? runtime->registry.claims : NULL; claim; claim = next) {
         next = claim->next;
         if (claim->tenure)
             end_if_of(runtime, claim, self, kind);

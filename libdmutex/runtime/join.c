@@ -53,7 +53,7 @@ static void rise(struct dm_line *line, struct dm_seat *seat)
 
 /*
  * The hold is another thread's, or on its way: a try is over, or has a question of its own.  For a thread that is to
- * sit the word stays closed until the seat is in the line: else the thread inside could leave by the lock-free way, and
+ * sit the word stays closed until the seat is in the line: else the thread inside could leave by the fast path, and
  * wake nobody.
  */
 static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
@@ -215,6 +215,6 @@ int dm_line_join(struct dm_wait *wait)
     result = look(wait, NULL);
     if (result == SIT)
         result = sit(wait);
-    dm_self_swift.has_entered = true; /* from here on the thread may be inside the line's tenure */
+    dm_self_fast.has_entered = true; /* from here on the thread may be inside the line's tenure */
     return result;
 }

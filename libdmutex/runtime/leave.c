@@ -3,10 +3,10 @@
 #include "runtime/leave.h"
 
 #include "base/rank.h"
+#include "runtime/fast.h"
 #include "runtime/line_parts.h"
 #include "runtime/loop.h"
 #include "runtime/steps.h"
-#include "runtime/swift.h"
 
 static void pass(struct dm_claim *claim)
 {
@@ -130,12 +130,12 @@ void dm_line_end_all_keeping(struct dm_runtime *runtime)
 
 void dm_line_put_back(struct dm_runtime *runtime)
 {
-    struct dm_tenure *tenure = dm_self_swift.misled;
+    struct dm_tenure *tenure = dm_self_fast.misled;
     struct dm_claim *claim = tenure->claim;
     int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_STATE);
-    dm_self_swift.misled = NULL;
+    dm_self_fast.misled = NULL;
     if (!claim || dm_tenure_inside(tenure) != dm_self_get()->serial)
         return;
     dm_line_sync(claim);

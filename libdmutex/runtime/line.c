@@ -4,7 +4,7 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "core/tenure.h"
-#include "runtime/swift.h"
+#include "runtime/fast.h"
 
 /* After a lease was asked back, at most so many unlocks do not keep. */
 #define BACK_OFF_MOST 63u
@@ -111,9 +111,9 @@ void dm_line_publish(struct dm_claim *claim)
         until_ns = dm_min64(dm_hold_end_ns(&claim->hold), tenure->bound_ns);
     __atomic_store_n(&tenure->until_ns, until_ns, __ATOMIC_RELAXED);
     if (is_shown)
-        dm_swift_show(tenure);
+        dm_fast_show(tenure);
     else
-        dm_swift_hide(tenure);
+        dm_fast_hide(tenure);
     dm_tenure_publish(tenure, inside, is_shown ? DM_TENURE_OPEN | (must_look(claim) ? DM_TENURE_LOOK : 0) : 0);
 }
 
@@ -219,7 +219,7 @@ static void attach(struct dm_claim *claim, struct dm_tenure *tenure, const struc
 {
     const char *key = claim->name->key;
 
-    dm_tenure_init(tenure, claim, key, dm_swift_hash(key), target->own_lease_ms);
+    dm_tenure_init(tenure, claim, key, dm_fast_hash(key), target->own_lease_ms);
     claim->tenure = tenure;
     claim->name->line.claim = claim;
     dm_line_note_linger(claim, target);
@@ -238,7 +238,7 @@ static void part(struct dm_claim *claim)
         return;
     if (dm_line_has(claim))
         detach(claim);
-    dm_swift_return(claim->tenure);
+    dm_fast_return(claim->tenure);
     claim->tenure = NULL;
 }
 
@@ -272,7 +272,7 @@ void dm_line_adopt(struct dm_wait *wait)
     dm_assert_held(DM_RANK_STATE);
     if (claim->tenure || wait->name->line.claim || !dm_line_may_join(wait->target))
         return;
-    tenure = dm_swift_take();
+    tenure = dm_fast_take();
     if (!tenure)
         return;
     attach(claim, tenure, wait->target);

@@ -6,7 +6,7 @@
 #ifndef DM_RUNTIME_LINE_PARTS_H
 #define DM_RUNTIME_LINE_PARTS_H
 
-#include "runtime/swift.h"
+#include "runtime/fast.h"
 #include "runtime/wait.h"
 
 void dm_line_sit_down(struct dm_line *line, struct dm_seat *seat);

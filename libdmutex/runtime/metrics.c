@@ -133,9 +133,9 @@ void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_g
     write_counter(file, labels, "dmutex_messages_total", stats->messages, "Messages heard from the server.");
     write_counter(file, labels, "dmutex_reconnects_total", stats->reconnects, "Connections opened again.");
     write_histogram(file, labels, "dmutex_lock_seconds", stats->lock_times, stats->lock_ns,
-                    "Time of lock calls, but for the lock-free way.");
+                    "Time of lock calls, but for the fast path.");
     write_histogram(file, labels, "dmutex_hold_seconds", stats->hold_times, stats->hold_ns,
-                    "Time of holds, but for the lock-free way.");
+                    "Time of holds, but for the fast path.");
     if (gauges)
         write_all_gauges(file, labels, gauges);
 }
@@ -376,7 +376,7 @@ static bool take_turn(struct dm_runtime *runtime, bool *ret_has_claims)
     return is_due;
 }
 
-/* While the process has a claim, threads may count without arming, by the lock-free way. */
+/* While the process has a claim, threads may count without arming, by the fast path. */
 void dm_metrics_run(struct dm_runtime *runtime)
 {
     bool has_claims, has_changed;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rank.h"
+#include "runtime/fast.h"
 #include "runtime/inbox.h"
 #include "runtime/leave.h"
 #include "runtime/lifetime.h"
@@ -18,7 +19,6 @@
 #include "runtime/pump.h"
 #include "runtime/release.h"
 #include "runtime/steps.h"
-#include "runtime/swift.h"
 #include "spawn/local.h"
 #include "store/drivers.h"
 
@@ -441,7 +441,7 @@ void dm_runtime_fork_child(void)
         dm_store_fork_child(current->store);
     }
     current = NULL;
-    dm_swift_fork_child();
+    dm_fast_fork_child();
     dm_state_fork_child();
     dm_mutex_reset(&start);
     dm_loop_fork_child();

@@ -4,7 +4,7 @@
 #include "base/rank.h"
 #include "runtime/runtime.h"
 
-/* The first bucket ends at 4 us: shorter times are of the lock-free way, or of a mutex that was not waited for. */
+/* The first bucket ends at 4 us: shorter times are of the fast path, or of a mutex that was not waited for. */
 #define FIRST_SHIFT 2
 
 uint64_t dm_stats_limit_us(unsigned bucket)

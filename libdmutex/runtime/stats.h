@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Counters of one runtime, behind dmutex_stats_np().  The state lock guards all of it, and every counter is written in
- * a section that has the lock anyway.  The lock-free way (swift.h) counts nothing: the numbers of the tenures tell how
+ * a section that has the lock anyway.  The fast path (fast.h) counts nothing: the numbers of the tenures tell how
  * many holds there were.
  */
 #ifndef DM_RUNTIME_STATS_H

@@ -68,7 +68,7 @@ void stage_end(struct stage *stage);
 /* A stage with a group of Sentinel (group.h); has_grace: as the options say, for the report. */
 void stage_begin_group(struct stage *stage, bool has_grace, const char *options);
 
-/* The same with a Cluster (slots.h), calm or swift (lib/clusters.h). */
+/* The same with a Cluster (slots.h), calm or fast (lib/clusters.h). */
 void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, const char *options);
 
 /* The same with a quorum (masters.h) of so many servers. */

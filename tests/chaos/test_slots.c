@@ -26,7 +26,7 @@ static void strike(unsigned faults, int count, int calls)
 static void test_two_own_when_there_is_no_grace(void **state)
 {
     (void)state;
-    stage_begin_cluster(&stage, CLUSTER_SWIFT_MS, false, "?grace=off&" TIMES);
+    stage_begin_cluster(&stage, CLUSTER_FAST_MS, false, "?grace=off&" TIMES);
     stage.lease_ms = LONG_LEASE;
     while (!runs_have_two_owners() && stage.promotions < ENOUGH)
         strike(FAULTS_OF_FORCE, IN_A_ROUND, 0);
@@ -59,7 +59,7 @@ static void test_nobody_owns_beside_another_when_shards_fail_over(void **state)
     long failovers = count_from("DMUTEX_TEST_SHARDS", 10, 100);
 
     (void)state;
-    stage_begin_cluster(&stage, CLUSTER_SWIFT_MS, true, "?" TIMES);
+    stage_begin_cluster(&stage, CLUSTER_FAST_MS, true, "?" TIMES);
     stage.lease_ms = LONG_LEASE;
     while (stage.promotions < failovers)
         strike(FAULTS_OF_SHARDS | FAULTS_OF_FORCE | (tally.rounds % 2 ? FAULTS_OF_PROCESSES : 0), IN_A_ROUND, CALLS);

@@ -278,10 +278,10 @@ int cluster_group_setup(void **state)
     return set_up(CLUSTER_CALM_MS);
 }
 
-int cluster_group_setup_swift(void **state)
+int cluster_group_setup_fast(void **state)
 {
     (void)state;
-    return set_up(CLUSTER_SWIFT_MS);
+    return set_up(CLUSTER_FAST_MS);
 }
 
 int cluster_group_teardown(void **state)

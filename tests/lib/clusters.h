@@ -21,7 +21,7 @@
 
 /* cluster-node-timeout, on a quiet machine: for tests in which no node is to fail, and for tests of failovers. */
 #define CLUSTER_CALM_MS 5000
-#define CLUSTER_SWIFT_MS 500
+#define CLUSTER_FAST_MS 500
 
 struct cluster {
     struct server *nodes[CLUSTER_NODES]; /* NULL: forgotten */
@@ -44,10 +44,10 @@ void cluster_end(struct cluster *cluster);
 void cluster_start_sparse(struct cluster *cluster, int masters, int timeout_ms);
 const char *cluster_sparse_group(int node);
 
-/* Three masters and three replicas for a whole group of tests, calm or swift. */
+/* Three masters and three replicas for a whole group of tests, calm or fast. */
 extern struct cluster *the_cluster;
 int cluster_group_setup(void **state);
-int cluster_group_setup_swift(void **state);
+int cluster_group_setup_fast(void **state);
 int cluster_group_teardown(void **state);
 
 /* The URL with the first three nodes, or with one node; options behind it, as "?grace=off", or "". */

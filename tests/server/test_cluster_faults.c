@@ -642,5 +642,5 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, cluster_group_setup_swift, cluster_group_teardown);
+    return cmocka_run_group_tests(tests, cluster_group_setup_fast, cluster_group_teardown);
 }

@@ -13,7 +13,7 @@ static struct cluster cluster;
 static int begin_group(void **state)
 {
     (void)state;
-    cluster_start_sparse(&cluster, MASTERS, CLUSTER_SWIFT_MS);
+    cluster_start_sparse(&cluster, MASTERS, CLUSTER_FAST_MS);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two names that share a place in the table of the lock-free way do not disturb each other. */
+/* Two names that share a place in the table of the fast path do not disturb each other. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -192,7 +192,7 @@ static void test_stats_count_holds_in_the_process_when_the_lease_is_kept(void **
     assert_int_equal(GREW(acquired_in_process), PAIRS);
     assert_int_equal(GREW(handoffs), 0);
     assert_int_equal(GREW(waits), 0);
-    assert_true(timed_locks() < PAIRS); /* most by the lock-free way */
+    assert_true(timed_locks() < PAIRS); /* most by the fast path */
     assert_result(dmutex_destroy(&mutex), 0);
     end();
     assert_false(is_locked(&mutex));

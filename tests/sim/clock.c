@@ -39,7 +39,7 @@ static void count_looks(void)
 /* Behind the swap and before the look at the clock anything may happen: much time passes where a control needs it. */
 static void pause_behind_swap(void)
 {
-    bool is_control = hooks_has(SWIFT_IGNORES_TIME);
+    bool is_control = hooks_has(FAST_IGNORES_TIME);
 
     if (chance_one_in(CHANCE_THREADS, is_control ? 2 : 16))
         thread_pass(chance_delay(CHANCE_THREADS, is_control ? DM_NS_PER_S : DM_NS_PER_MS, DM_NS_PER_S));
@@ -48,10 +48,10 @@ static void pause_behind_swap(void)
 int64_t dm_clock_boot_ns(void)
 {
     count_looks();
-    if (thread_current() && thread_current()->is_swift) {
+    if (thread_current() && thread_current()->is_fast) {
         thread_current()->has_looked = true;
         pause_behind_swap();
-        if (thread_current()->is_entering && hooks_has(SWIFT_IGNORES_TIME))
+        if (thread_current()->is_entering && hooks_has(FAST_IGNORES_TIME))
             return 0;
     }
     return process_local_ns(process_current());

@@ -18,7 +18,7 @@ enum core_defect {
     INBOX_BELIEVES_ANY,      /* the connection's: any grant counts as sent by the inbox's server */
     RELEASES_NAME_CALLERS,   /* the runtime's: a release names the hold by the calling thread */
     WAITS_NAME_CALLERS,      /* the runtime's: a wait on a condition names the hold by the calling thread */
-    SWIFT_IGNORES_TIME,      /* the lock-free way's: a thread enters a hold whose end has come */
+    FAST_IGNORES_TIME,       /* the fast path's: a thread enters a hold whose end has come */
     LINE_NEVER_LOOKS,        /* the runtime's: no end of a linger time is planned */
     LINE_TAKES_NONE_BACK,    /* the runtime's: at exit() a hold that was passed to a seat is the seat's */
     STORE_TELLS_NOBODY,      /* the plain store's: no holder of a marked hold is told of a waiter */

@@ -11,10 +11,10 @@
 #include "fiber.h"
 #include "plain.h"
 #include "runtime/ending.h"
+#include "runtime/fast.h"
 #include "runtime/line.h"
 #include "runtime/loop.h"
 #include "runtime/pump.h"
-#include "runtime/swift.h"
 #include "store/calls.h"
 #include "work.h"
 #include "world.h"
@@ -76,10 +76,10 @@ static void resume(void *object, uint64_t turn)
     thread->is_waiting = thread->is_late = false;
     current_thread = thread;
     current_process = thread->process;
-    dm_self_swift = thread->swift;
+    dm_self_fast = thread->fast;
     if (fiber_resume(thread->fiber))
         thread->fiber = NULL;
-    thread->swift = dm_self_swift;
+    thread->fast = dm_self_fast;
     current_thread = NULL;
     current_process = NULL;
 }
@@ -145,7 +145,7 @@ struct thread *thread_new(struct process *process, void (*run)(struct thread *th
 {
     struct thread *thread = world_new(sizeof *thread);
 
-    thread->self.serial = thread->swift.serial = ++process->last_serial;
+    thread->self.serial = thread->fast.serial = ++process->last_serial;
     thread->process = process;
     thread->run = run;
     thread->next = process->threads;
@@ -215,23 +215,23 @@ void dm_self_end_process(void)
         current_process->ender = current_thread;
 }
 
-__thread struct dm_self_swift dm_self_swift;
+__thread struct dm_self_fast dm_self_fast;
 
 /* Called by the linker's --wrap: all simulated processes share one table of tenures, and each is to find its own. */
-uint32_t __wrap_dm_swift_hash(const char *key);
-uint32_t __real_dm_swift_hash(const char *key);
+uint32_t __wrap_dm_fast_hash(const char *key);
+uint32_t __real_dm_fast_hash(const char *key);
 
-uint32_t __wrap_dm_swift_hash(const char *key)
+uint32_t __wrap_dm_fast_hash(const char *key)
 {
-    uint32_t hash = __real_dm_swift_hash(key) ^ (uint32_t)current_process->number * 0x9e3779b9u;
+    uint32_t hash = __real_dm_fast_hash(key) ^ (uint32_t)current_process->number * 0x9e3779b9u;
 
     return hash ? hash : 1;
 }
 
 /* A tenure that one process has put back, with a thread between its swap and its look, must not become another's. */
-struct dm_tenure *__wrap_dm_swift_take(void);
+struct dm_tenure *__wrap_dm_fast_take(void);
 
-struct dm_tenure *__wrap_dm_swift_take(void)
+struct dm_tenure *__wrap_dm_fast_take(void)
 {
     struct dm_tenure *tenure = aligned_alloc(_Alignof(struct dm_tenure), sizeof *tenure);
 
@@ -491,7 +491,7 @@ void processes_begin(void)
 {
     first = last = NULL;
     count = 0;
-    dm_swift_fork_child();
+    dm_fast_fork_child();
 }
 
 void processes_end(void)

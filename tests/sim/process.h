@@ -58,17 +58,17 @@ struct thread {
     bool is_late;  /* due to run, but the process is stopped */
     uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
-    unsigned locks;             /* how often the thread has taken the state lock */
-    unsigned locks_awake;       /* since its last wait */
-    struct dm_self_swift swift; /* dm_self_swift, while another thread runs */
-    bool is_swift;              /* on the lock-free way, where each look at the clock may give way */
-    bool is_entering;           /* by the lock-free way */
-    bool has_looked;            /* at the clock meanwhile, so behind the swap */
-    uint64_t misled_token;      /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
-    int misled_name;            /* the hold's */
-    bool is_seen_inside;        /* by mistake: another thread closed the word before the thread could go out */
-    int levels[NAMES_MAX];      /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
-    struct job *job;            /* work.c */
+    unsigned locks;           /* how often the thread has taken the state lock */
+    unsigned locks_awake;     /* since its last wait */
+    struct dm_self_fast fast; /* dm_self_fast, while another thread runs */
+    bool is_fast;             /* on the fast path, where each look at the clock may give way */
+    bool is_entering;         /* by the fast path */
+    bool has_looked;          /* at the clock meanwhile, so behind the swap */
+    uint64_t misled_token;    /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
+    int misled_name;          /* the hold's */
+    bool is_seen_inside;      /* by mistake: another thread closed the word before the thread could go out */
+    int levels[NAMES_MAX];    /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
+    struct job *job;          /* work.c */
 };
 
 /* ---- the run's processes ----------------------------------------------------------------- */

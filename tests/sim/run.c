@@ -381,7 +381,7 @@ void counters_print(void)
            ", checks %" PRIu64 "\n",
            counters.events, counters.scripts, counters.messages, counters.states, counters.checks);
     printf("# without the state lock: %" PRIu64 " locks, %" PRIu64 " unlocks, %" PRIu64 " locks in vain\n",
-           counters.swift_locks, counters.swift_unlocks, counters.swift_mistakes);
+           counters.fast_locks, counters.fast_unlocks, counters.fast_mistakes);
     if (counters.switches)
         printf("# switches %" PRIu64 ", confirmed by replicas %" PRIu64 ", not confirmed %" PRIu64 "\n",
                counters.switches, counters.confirmed, counters.unconfirmed);

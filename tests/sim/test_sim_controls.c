@@ -166,7 +166,7 @@ static void test_sim_notices_when_requests_name_the_calling_thread(void **state)
 static void test_sim_notices_when_a_thread_enters_a_hold_that_has_ended(void **state)
 {
     (void)state;
-    must_break("the lock-free way ignores the time", NULL, SWIFT_IGNORES_TIME, "I1");
+    must_break("the fast path ignores the time", NULL, FAST_IGNORES_TIME, "I1");
 }
 
 /* A kept lease that nobody wants goes back, too. */

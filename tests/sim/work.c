@@ -11,9 +11,9 @@
 #include "hooks.h"
 #include "runtime/acquire.h"
 #include "runtime/condition.h"
+#include "runtime/fast.h"
 #include "runtime/leave.h"
 #include "runtime/release.h"
-#include "runtime/swift.h"
 #include "world.h"
 
 /* The current work of a thread, for checks and for messages. */
@@ -175,14 +175,14 @@ static void recover(const struct dm_target *target)
         dm_store_drop(runtime()->store, name->place, false, &deadline, reason);
 }
 
-/* The object that the target was read from, as far as the lock-free way reads objects. */
+/* The object that the target was read from, as far as the fast path reads objects. */
 static dmutex_t object_of(const struct dm_target *target)
 {
     dmutex_t mutex = { .dm_lease_ms = target->own_lease_ms,
                        .dm_type = (uint8_t)target->type,
                        .dm_robust = target->is_robust,
                        .dm_fairness = target->is_fair,
-                       .dm_hash = dm_swift_hash(target->key) };
+                       .dm_hash = dm_fast_hash(target->key) };
 
     snprintf(mutex.dm_name, sizeof mutex.dm_name, "%s", target->key + 1);
     return mutex;
@@ -191,7 +191,7 @@ static dmutex_t object_of(const struct dm_target *target)
 /* Others may have the state lock for a while: a loss that they find then is none of the misled thread's. */
 static void put_back(struct thread *thread)
 {
-    check_misled(thread, dm_self_swift.misled);
+    check_misled(thread, dm_self_fast.misled);
     thread_pass(chance_delay(CHANCE_THREADS, 20 * DM_NS_PER_MS, DM_NS_PER_S));
     thread->misled_token = 0;
     dm_state_lock();
@@ -201,29 +201,29 @@ static void put_back(struct thread *thread)
 }
 
 /* The way of api/mutex.c: without the state lock if possible.  A hold that is entered so is certain. */
-static bool enter_swiftly(int name, const struct dm_target *target)
+static bool enter_fast(int name, const struct dm_target *target)
 {
     struct thread *thread = thread_current();
     dmutex_t mutex = object_of(target);
     bool is_inside;
 
-    thread->is_swift = thread->is_entering = true;
+    thread->is_fast = thread->is_entering = true;
     thread->has_looked = false;
-    is_inside = dm_swift_lock(&mutex);
-    thread->is_swift = thread->is_entering = false;
-    counters.swift_locks += is_inside;
-    counters.swift_mistakes += !is_inside && thread->has_looked;
+    is_inside = dm_fast_lock(&mutex);
+    thread->is_fast = thread->is_entering = false;
+    counters.fast_locks += is_inside;
+    counters.fast_mistakes += !is_inside && thread->has_looked;
     if (is_inside && !is_owner(target->key))
         world_break("I1: p%d enters x%d without the state lock, and its hold has ended", process_current()->number,
                     name);
-    if (dm_self_swift.misled)
+    if (dm_self_fast.misled)
         put_back(thread);
     return is_inside;
 }
 
 static int acquire(int name, const struct dm_target *target, bool may_wait, const struct dm_deadline *deadline)
 {
-    if (deadline->is_endless && enter_swiftly(name, target))
+    if (deadline->is_endless && enter_fast(name, target))
         return 0;
     return dm_acquire(runtime(), target, may_wait, deadline);
 }
@@ -234,10 +234,10 @@ static int release(const struct dm_target *target)
     dmutex_t mutex = object_of(target);
     bool is_done;
 
-    thread->is_swift = true;
-    is_done = dm_swift_unlock(&mutex);
-    thread->is_swift = false;
-    counters.swift_unlocks += is_done;
+    thread->is_fast = true;
+    is_done = dm_fast_unlock(&mutex);
+    thread->is_fast = false;
+    counters.fast_unlocks += is_done;
     return is_done ? 0 : dm_release(runtime(), target->key);
 }
 

@@ -65,12 +65,12 @@ struct counters {
         refusals;
     uint64_t faults, fault_kinds[32];
     uint64_t states, checks;
-    uint64_t brief_locks, brief_unlocks;                 /* calls that took the state lock twice */
-    uint64_t swift_locks, swift_unlocks, swift_mistakes; /* without the state lock; entered in vain */
-    uint64_t switches;                                   /* failovers, beside sentinels or of shards */
-    uint64_t slot_moves;                                 /* in a Cluster */
-    uint64_t put_back;                                   /* holds, by renewals, beside waiters of a condition */
-    uint64_t confirmed, unconfirmed;                     /* answers to WAIT: enough replicas, or not */
+    uint64_t brief_locks, brief_unlocks;              /* calls that took the state lock twice */
+    uint64_t fast_locks, fast_unlocks, fast_mistakes; /* without the state lock; entered in vain */
+    uint64_t switches;                                /* failovers, beside sentinels or of shards */
+    uint64_t slot_moves;                              /* in a Cluster */
+    uint64_t put_back;                                /* holds, by renewals, beside waiters of a condition */
+    uint64_t confirmed, unconfirmed;                  /* answers to WAIT: enough replicas, or not */
 };
 extern struct counters counters;
 

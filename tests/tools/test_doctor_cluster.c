@@ -14,7 +14,7 @@ static int timeout_ms; /* cluster-node-timeout, which is longer on a machine tha
 
 static int begin_group(void **state)
 {
-    cluster_group_setup_swift(state);
+    cluster_group_setup_fast(state);
     sscanf(side_text(the_cluster->nodes[0]->side, "CONFIG GET cluster-node-timeout"), "%*s %d", &timeout_ms);
     assert_within(timeout_ms, 1, 1000000);
     return tool_setup(state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtime/swift.h"
+#include "runtime/fast.h"
 
 #include <stdlib.h>
 
@@ -8,20 +8,20 @@
 /* Tenures are made so many at a time. */
 #define POOL_STEP 16
 
-/* Never freed; the list is for dm_swift_fork_child(). */
+/* Never freed; the list is for dm_fast_fork_child(). */
 struct block {
     struct block *next;
     struct dm_tenure tenures[POOL_STEP];
 };
 
-struct dm_tenure *dm_swift_table[DM_SWIFT_PLACES];
+struct dm_tenure *dm_fast_table[DM_FAST_PLACES];
 
 /* Guarded by the state lock. */
 static struct dm_tenure *pool;
 static struct block *blocks;
 
 /* FNV-1a. */
-uint32_t dm_swift_hash(const char *key)
+uint32_t dm_fast_hash(const char *key)
 {
     uint32_t hash = 2166136261u;
 
@@ -45,7 +45,7 @@ static void fill_pool(void)
     }
 }
 
-struct dm_tenure *dm_swift_take(void)
+struct dm_tenure *dm_fast_take(void)
 {
     struct dm_tenure *tenure;
 
@@ -58,10 +58,10 @@ struct dm_tenure *dm_swift_take(void)
     return tenure;
 }
 
-void dm_swift_return(struct dm_tenure *tenure)
+void dm_fast_return(struct dm_tenure *tenure)
 {
     dm_assert_held(DM_RANK_STATE);
-    dm_swift_hide(tenure);
+    dm_fast_hide(tenure);
     dm_tenure_publish(tenure, 0, 0);
     tenure->claim = NULL;
     tenure->next = pool;
@@ -70,16 +70,16 @@ void dm_swift_return(struct dm_tenure *tenure)
 
 static struct dm_tenure **place_of(const struct dm_tenure *tenure)
 {
-    return &dm_swift_table[tenure->hash % DM_SWIFT_PLACES];
+    return &dm_fast_table[tenure->hash % DM_FAST_PLACES];
 }
 
-void dm_swift_show(struct dm_tenure *tenure)
+void dm_fast_show(struct dm_tenure *tenure)
 {
     dm_assert_held(DM_RANK_STATE);
     __atomic_store_n(place_of(tenure), tenure, __ATOMIC_RELEASE);
 }
 
-void dm_swift_hide(struct dm_tenure *tenure)
+void dm_fast_hide(struct dm_tenure *tenure)
 {
     struct dm_tenure **place = place_of(tenure);
 
@@ -89,12 +89,12 @@ void dm_swift_hide(struct dm_tenure *tenure)
 }
 
 /*
- * A handler may have forked in the midst of dm_swift_lock(): the thread finds a word that it cannot swap, or a hold
+ * A handler may have forked in the midst of dm_fast_lock(): the thread finds a word that it cannot swap, or a hold
  * that is over.  No tenure is used again, because the thread could take the next use for its own.
  */
-void dm_swift_fork_child(void)
+void dm_fast_fork_child(void)
 {
-    memset(dm_swift_table, 0, sizeof dm_swift_table);
+    memset(dm_fast_table, 0, sizeof dm_fast_table);
     for (struct block *block = blocks; block; block = block->next) {
         for (int i = 0; i < POOL_STEP; i++) {
             struct dm_tenure *tenure = &block->tenures[i];
