@@ -13,6 +13,10 @@
 /* A child that says no with more than this left of its slice has given up. */
 #define GIVEN_UP_NS (2 * DM_NS_PER_MS)
 
+/* After so many hints of one server to one attempt, the next ones count if they come so long after each other. */
+#define HINTS_AT_ONCE 8
+#define HINT_PACE_NS (10 * DM_NS_PER_MS)
+
 static int majority(const struct dm_quorum_store *all)
 {
     return all->count / 2 + 1;
@@ -40,6 +44,19 @@ static void child_tells(void *user)
 }
 
 /*
+ * A hint makes the attempt ask all servers.  An honest server seldom has a second one for an attempt; one that hints
+ * without end is heeded now and then, and each server apart, so that it cannot drown the others' hints.
+ */
+static bool heeds_hint(struct dm_quorum_record *record, int server, int64_t now_ns)
+{
+    if (record->hints[server].count == HINTS_AT_ONCE && now_ns < record->hints[server].heeded_ns + HINT_PACE_NS)
+        return false;
+    record->hints[server].count += record->hints[server].count < HINTS_AT_ONCE;
+    record->hints[server].heeded_ns = now_ns;
+    return true;
+}
+
+/*
  * A grant by one server is a hint for an attempt that waits, and nothing for a hold.  A loss at one server is a loss if
  * no majority is left.
  */
@@ -52,7 +69,9 @@ static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
     case DM_MESSAGE_GRANTED:
         message->request = 0;
         message->answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED };
-        return !record || !record->quorum.is_owned;
+        return !record || (!record->quorum.is_owned && heeds_hint(record, child->index, now_ns));
+    case DM_MESSAGE_ASK:
+        return !record || heeds_hint(record, child->index, now_ns);
     case DM_MESSAGE_LOST:
         if (!record || !record->quorum.is_owned)
             return true;

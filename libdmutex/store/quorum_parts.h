@@ -57,6 +57,12 @@ struct dm_quorum_record {
     uint64_t news;           /* counts answers */
     struct dm_self *sleeper; /* the thread that sleeps until an answer comes; NULL: none */
 
+    /* Hints by messages that were heeded, of each server: how many, up to a limit, and when. */
+    struct {
+        uint8_t count;
+        int64_t heeded_ns;
+    } hints[DM_QUORUM_MOST];
+
     /* A posted release: called when the majority has answered; NULL: none is under way. */
     dm_answers_fn on_released;
     void *user;

@@ -188,6 +188,57 @@ static void test_an_attempt_is_refused_when_all_queues_are_full(void **state)
     actor_do(trio_holder, "0", "unlock q/all-full");
 }
 
+/* ---- hints ------------------------------------------------------------------------------- */
+
+#define HINTS 5000
+#define ASKED_BY_A_HINT 4 /* a question and a release to the server, and once more each for a waiter that others pass */
+
+/* As in store/quorum.c: some at once, then one in so many milliseconds. */
+static int64_t heeded_in(int64_t ms)
+{
+    return 8 + ms / 10 + 1;
+}
+
+/* The servers' own words about the attempt of the waiter, again and again; returns the milliseconds that this took. */
+static int64_t hint_without_end(int server, const char *name, bool is_grant)
+{
+    int64_t begin_ms = wait_now_ms();
+    char id[100], run[17], message[200];
+
+    assert_int_equal(sscanf(first_waiter_at(trio[server]->side, name), "%99s", id), 1);
+    snprintf(run, sizeof run, "%.16s", strstr(side_text(trio[server]->side, "INFO server"), "run_id:") + 7);
+    if (is_grant)
+        snprintf(message, sizeof message, "granted %s 1 1000000000000000 30000 0 %s", strrchr(id, ':') + 1, run);
+    else
+        snprintf(message, sizeof message, "ask %s", strrchr(id, ':') + 1);
+    for (int i = 0; i < HINTS; i++)
+        assert_int_equal(side_int(trio[server]->side, "PUBLISH dmutex:inbox:%b %s", id, strcspn(id, ":"), message), 1);
+    return wait_now_ms() - begin_ms;
+}
+
+/* The member says that the waiter has its turn, or that it shall ask, and lies: the others are asked now and then. */
+static void test_hints_without_end_are_heeded_now_and_then(void **state)
+{
+    int server, honest;
+
+    (void)state;
+    warm_up("q/hint");
+    actor_do(trio_holder, "0", "lock q/hint");
+    actor_send(trio_waiter, "lock q/hint");
+    wait_until((server = queue_of("q/hint")) >= 0);
+    honest = (server + 1) % TRIO;
+    for (int is_grant = 0; is_grant < 2; is_grant++) {
+        int64_t before = side_calls(trio[honest]->side, "evalsha");
+        int64_t ms = hint_without_end(server, "q/hint", is_grant);
+
+        assert_within(side_calls(trio[honest]->side, "evalsha") - before, 0, ASKED_BY_A_HINT * heeded_in(ms));
+        assert_true(actor_is_silent(trio_waiter));
+    }
+    actor_do(trio_holder, "0", "unlock q/hint");
+    actor_expect(trio_waiter, "0");
+    actor_do(trio_waiter, "0", "unlock q/hint");
+}
+
 /* ---- lies -------------------------------------------------------------------------------- */
 
 #define TEXT(text)             \
@@ -281,6 +332,7 @@ int main(int argc, char **argv)
         USUAL(test_waiters_take_turns_beside_a_holder_of_one_server),
         USUAL(test_an_attempt_waits_elsewhere_when_the_queue_is_full),
         USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
+        USUAL(test_hints_without_end_are_heeded_now_and_then),
         USUAL(test_calls_do_what_they_do_beside_a_member_that_lies),
     };
 
