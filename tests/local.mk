@@ -196,7 +196,7 @@ tls_tests += \
     tests/server/test_tls \
     tests/server/test_tls_module \
     tests/server/test_tls_network
-tls_inner_tests += tests/server/test_tls_stream
+tls_inner_tests += tests/server/test_sentinel_moves tests/server/test_tls_stream
 endif
 server_tests += $(tls_tests) $(tls_inner_tests)
 tests_lib_libtls_la_CFLAGS = $(AM_CFLAGS) $(LIBSSL_CFLAGS)

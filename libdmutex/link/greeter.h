@@ -37,7 +37,8 @@ struct dm_greeter {
     enum dm_located (*locate)(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM]);
     /*
      * NULL, or asked before each reply to a command and each message: false, with the reason, if the server may have
-     * been replaced.  The link closes then, and the reply counts as none.
+     * been replaced.  The link closes then, and the reply counts as none.  Asked at the end of a handshake, too, and
+     * before another address of the same name is tried: locate() is called then.
      */
     bool (*is_current)(void *user, char ret_reason[DM_REASON_ROOM]);
     /*

@@ -145,12 +145,11 @@ static void prepare_greeter(struct dm_link *link, const struct dm_prepared *prep
 {
     const struct dm_greeter *greeter = &link->session.greeter;
 
-    if (prepared->task != DM_PREPARING_WAY || !greeter->prepare)
+    if (prepared->task == DM_PREPARING_HANDSHAKE || !greeter->prepare)
         return;
     greeter->prepare(greeter->user);
     enter(link);
-    link->session.is_greeter_prepared = true;
-    link->session.is_change_news = true; /* the look-up has a deadline from now on */
+    dm_session_note_greeter_prepared(&link->session);
     dm_link_leave(link);
 }
 

@@ -6,6 +6,8 @@ void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *opti
 {
     struct dm_address address = { .host = prepared->host, .port = prepared->port };
 
+    if (prepared->task == DM_PREPARING_LOGIN)
+        return;
     if (prepared->task == DM_PREPARING_HANDSHAKE)
         dm_stream_secure(&prepared->stream, &options->tls, prepared->deadline_ns, prepared->reason);
     else if (options->open)

@@ -8,7 +8,12 @@
 
 #include "link/greeter.h"
 
-enum dm_preparing { DM_PREPARING_NOTHING, DM_PREPARING_WAY, DM_PREPARING_HANDSHAKE };
+enum dm_preparing {
+    DM_PREPARING_NOTHING,
+    DM_PREPARING_WAY,
+    DM_PREPARING_LOGIN, /* the greeter's own work alone: addresses are left that have not been tried */
+    DM_PREPARING_HANDSHAKE
+};
 
 #define DM_PREPARED_HOST_ROOM 256
 #define DM_PREPARED_PORT_ROOM 8

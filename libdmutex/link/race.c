@@ -201,8 +201,11 @@ static bool may_begin(const struct dm_race *race, const struct dm_addresses *add
 int dm_race_step(struct dm_race *race, struct dm_addresses *addresses, unsigned user_timeout_ms, int *ret_fd)
 {
     int64_t now_ns = dm_clock_boot_ns();
-    int winner = look(race, now_ns);
+    int winner;
 
+    if (race->crowd >= 0 && !has_crowd(race)) /* the program has closed it, and the number may be its own by now */
+        race->crowd = -1;
+    winner = look(race, now_ns);
     while (winner < 0 && race->next_ns <= now_ns && may_begin(race, addresses)) {
         begin_next(race, addresses, user_timeout_ms, now_ns);
         winner = look(race, now_ns);

@@ -99,6 +99,7 @@ void dm_session_open_if_due(struct dm_session *session);
  * does so without, and the session goes on under the lock; or no thread could be started for it.
  */
 void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *ret_prepared);
+void dm_session_note_greeter_prepared(struct dm_session *session);
 void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared);
 void dm_session_stop_preparing(struct dm_session *session);
 

@@ -78,6 +78,14 @@ void dm_session_check_connect(struct dm_session *session)
 
 /* ---- the way ----------------------------------------------------------------------------- */
 
+static void give_time(struct dm_session *session, int64_t now_ns)
+{
+    session->deadline_ns = dm_addresses_have_good(session->addresses)
+                               ? session->looked_ns + LOOK_UP_NS
+                               : now_ns + session->options.connect_timeout_ms * DM_NS_PER_MS;
+    session->is_change_news = true;
+}
+
 /*
  * Looking a name up, or starting a server, may block: the link does so in a thread, without its lock.  A look-up that
  * is under way serves the next opening, too.
@@ -92,10 +100,16 @@ static void find_way(struct dm_session *session)
         session->is_greeter_prepared = !session->greeter.prepare;
         session->looked_ns = now_ns;
     }
-    session->deadline_ns = dm_addresses_have_good(session->addresses)
-                               ? session->looked_ns + LOOK_UP_NS
-                               : now_ns + session->options.connect_timeout_ms * DM_NS_PER_MS;
-    session->is_change_news = true;
+    give_time(session, now_ns);
+}
+
+/* A file that is slow says nothing about name servers: the look-up has its time from now on. */
+void dm_session_note_greeter_prepared(struct dm_session *session)
+{
+    session->is_greeter_prepared = true;
+    session->looked_ns = dm_clock_boot_ns();
+    if (dm_session_awaits_look_up(session))
+        give_time(session, session->looked_ns);
 }
 
 /* A socket that can be opened at once needs no preparing; the preparing finds out why not. */
@@ -151,7 +165,10 @@ static void forget_unless_of(struct dm_addresses **addresses, const struct dm_ad
     *addresses = NULL;
 }
 
-/* All addresses of a name are tried; then the name is looked up again, because the server may have moved. */
+/*
+ * All addresses of a name are tried; then the name is looked up again, because the server may have moved.  The greeter
+ * has its turn each time: a password may have been changed since the last address was tried.
+ */
 static void open_by_address(struct dm_session *session)
 {
     forget_unless_of(&session->addresses, &session->options.address);
@@ -159,19 +176,27 @@ static void open_by_address(struct dm_session *session)
     if (session->found)
         take_addresses(session, session->found);
     session->found = NULL;
-    if (dm_addresses_left(session->addresses))
+    if (dm_addresses_left(session->addresses) && !session->greeter.prepare)
         connect_to_addresses(session);
     else
         find_addresses(session);
 }
 
-/* A server whose place is not known leaves the wish a wish, until somebody knows. */
+static bool is_current(struct dm_session *session, char ret_reason[DM_REASON_ROOM])
+{
+    return !session->greeter.is_current || session->greeter.is_current(session->greeter.user, ret_reason);
+}
+
+/*
+ * A server whose place is not known leaves the wish a wish, until somebody knows.  Addresses that have not been tried
+ * are no use once the server is elsewhere.
+ */
 static bool locate(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
     enum dm_located located = DM_LOCATED;
 
-    if (session->greeter.locate && dm_addresses_left(session->addresses) == 0)
+    if (session->greeter.locate && (dm_addresses_left(session->addresses) == 0 || !is_current(session, reason)))
         located = session->greeter.locate(session->greeter.user, &session->options, reason);
     if (located == DM_LOCATED)
         return true;
@@ -199,6 +224,12 @@ void dm_session_open_if_due(struct dm_session *session)
 
 /* ---- in a thread ------------------------------------------------------------------------- */
 
+/* True for a session that waits for its greeter alone. */
+static bool has_addresses(const struct dm_session *session)
+{
+    return session->greeter.prepare && !session->options.open && dm_addresses_left(session->addresses) > 0;
+}
+
 /* More than one task may be due: a look-up may outlast the connect, and a handshake begin meanwhile. */
 void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *ret_prepared)
 {
@@ -211,7 +242,7 @@ void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *
         ret_prepared->deadline_ns = session->deadline_ns;
         session->is_handshake_due = false;
     } else if (session->is_way_due) {
-        ret_prepared->task = DM_PREPARING_WAY;
+        ret_prepared->task = has_addresses(session) ? DM_PREPARING_LOGIN : DM_PREPARING_WAY;
         session->is_way_due = false;
         session->is_finding_way = true;
         snprintf(ret_prepared->host, sizeof ret_prepared->host, "%s", address->host ? address->host : "");
@@ -230,14 +261,16 @@ static void go_on_secured(struct dm_session *session, struct dm_prepared *prepar
         dm_session_fail(session, "%s", prepared->reason);
 }
 
-/* False: the session has ended meanwhile, or the address is not the server's any more. */
+/*
+ * False: the session has ended meanwhile, if only in a forked child, or the address is not the server's any more.
+ */
 static bool is_of_use(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
 
-    if (session->state != DM_SESSION_PREPARING)
+    if (session->state != DM_SESSION_PREPARING || session->is_ended)
         return false;
-    if (!session->greeter.is_current || session->greeter.is_current(session->greeter.user, reason))
+    if (is_current(session, reason))
         return true;
     dm_session_fail(session, "%s", reason);
     return false;
@@ -280,8 +313,8 @@ static void use_good_addresses(struct dm_session *session, const char *reason)
 
 bool dm_session_awaits_look_up(const struct dm_session *session)
 {
-    return session->state == DM_SESSION_PREPARING && session->lent.fd < 0 && !session->options.open &&
-           session->is_greeter_prepared;
+    return session->state == DM_SESSION_PREPARING && !session->is_ended && session->lent.fd < 0 &&
+           !session->options.open && session->is_greeter_prepared;
 }
 
 void dm_session_go_on_without_look_up(struct dm_session *session)
@@ -340,6 +373,18 @@ static void go_on_with_look_up(struct dm_session *session, struct dm_prepared *p
     dm_addresses_free(prepared->addresses);
 }
 
+/* The greeter is prepared, and addresses were left; the server may be elsewhere by now, or all may have been tried. */
+static void go_on_with_addresses(struct dm_session *session)
+{
+    if (!dm_session_awaits_look_up(session) || !is_of_use(session))
+        return;
+    forget_unless_of(&session->addresses, &session->options.address);
+    if (dm_addresses_left(session->addresses))
+        connect_to_addresses(session);
+    else
+        find_way(session);
+}
+
 void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
 {
     if (prepared->task == DM_PREPARING_HANDSHAKE) {
@@ -349,6 +394,8 @@ void dm_session_go_on(struct dm_session *session, struct dm_prepared *prepared)
     session->is_finding_way = false;
     if (session->options.open)
         go_on_with_hook(session, prepared);
+    else if (prepared->task == DM_PREPARING_LOGIN)
+        go_on_with_addresses(session);
     else
         go_on_with_look_up(session, prepared);
 }

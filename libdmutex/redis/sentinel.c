@@ -12,6 +12,8 @@
 /* A sentinel's messages are heeded so often within `switch`. */
 #define HEEDED_IN_SWITCH 4
 
+static const char moved[] = "another sentinel stands in its place";
+
 /* ---- the greeting ------------------------------------------------------------------------ */
 
 /*
@@ -24,6 +26,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     const struct dm_sentinel *sentinel = greeting->sentinel;
 
     (void)ret_reason;
+    greeting->move = __atomic_load_n(&sentinel->moves, __ATOMIC_ACQUIRE);
     memcpy(greeting->host, sentinel->host, sizeof greeting->host);
     memcpy(greeting->port, sentinel->port, sizeof greeting->port);
     options->address = (struct dm_address){ .host = greeting->host, .port = greeting->port };
@@ -32,6 +35,18 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     snprintf(options->name, sizeof options->name, "the sentinel %.90s",
              dm_url_place(greeting->host, greeting->port).text);
     return DM_LOCATED;
+}
+
+/* A link that is just shaking hands is not closed by dm_sentinel_move(), and finds out here. */
+static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_sentinel_greeting *greeting = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    if (greeting->move == __atomic_load_n(&greeting->sentinel->moves, __ATOMIC_ACQUIRE))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", moved);
+    return false;
 }
 
 static void begin(void *user)
@@ -221,7 +236,13 @@ static struct dm_link *open_link(struct dm_sentinel *sentinel, struct dm_sentine
         .is_listening = greeting->is_ear,
     };
     const struct dm_greeter greeter = {
-        .locate = locate, .begin = begin, .round = next_round, .take = take, .ready = ready, .user = greeting
+        .locate = locate,
+        .is_current = is_current,
+        .begin = begin,
+        .round = next_round,
+        .take = take,
+        .ready = ready,
+        .user = greeting,
     };
     char unused[DM_REASON_ROOM];
     const struct dm_link_hooks hooks = {
@@ -266,14 +287,15 @@ void dm_sentinel_free_unused(struct dm_sentinel *sentinel)
     free(sentinel);
 }
 
-/* An answer that is under way comes as none; a look-up under way ends with the old place, and the next has the new. */
+/* An answer that is under way comes as none; a look-up or handshake under way ends with the old place. */
 void dm_sentinel_move(struct dm_sentinel *sentinel, const char *host, const char *port)
 {
     note_place(sentinel, host, port);
+    __atomic_add_fetch(&sentinel->moves, 1, __ATOMIC_RELEASE);
     sentinel->id[0] = '\0';
     sentinel->epoch = 0;
-    dm_link_close(sentinel->asks, "another sentinel stands in its place");
-    dm_link_close(sentinel->hears, "another sentinel stands in its place");
+    dm_link_close(sentinel->asks, moved);
+    dm_link_close(sentinel->hears, moved);
 }
 
 void dm_sentinel_reason(struct dm_sentinel *sentinel, char ret_reason[DM_REASON_ROOM])

@@ -38,6 +38,7 @@ struct dm_sentinel_greeting {
     int steps;   /* replies taken */
     int round;
     char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT]; /* to which the link was opened last */
+    unsigned move;                                       /* the sentinel's number of moves by then */
 };
 
 struct dm_sentinel {
@@ -45,6 +46,7 @@ struct dm_sentinel {
     const struct dm_sentinel_hooks *hooks; /* the lookout's */
     int index;                             /* in the council */
     char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT];
+    unsigned moves;
     char id[DM_SENTINEL_ID];
     uint64_t epoch;  /* of the newest answer, as in struct dm_master */
     int64_t heed_ns; /* its messages of switches are heeded from then on */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -324,6 +325,37 @@ static void test_the_race_goes_on_when_a_child_is_forked_meanwhile(void **state)
     dm_addresses_free(addresses);
 }
 
+/* The program closes descriptors that it has not opened, and an epoll of its own gets the number. */
+static void test_the_epoll_of_the_program_is_left_alone_when_it_has_the_number(void **state)
+{
+    uint16_t port = 0;
+    int server = listen_at("127.0.0.1", &port, 5), hole = listen_at("127.0.0.2", &port, 0);
+    int caller = fill_queue("127.0.0.2", port), own = epoll_create1(EPOLL_CLOEXEC), number, fd = -1;
+    struct dm_addresses *addresses = addresses_of(two, port);
+    struct dm_race race;
+
+    (void)state;
+    dm_race_begin(&race, addresses, 2000);
+    assert_int_equal(dm_race_step(&race, addresses, 1000, &fd), EINPROGRESS);
+    number = race.crowd;
+    assert_int_equal(race.count, 1);
+    assert_int_equal(dup2(own, number), number);
+    race.next_ns = 0;
+    while (dm_race_step(&race, addresses, 1000, &fd) == EINPROGRESS && race.count == 1 && race.crowd >= 0)
+        continue;
+    assert_int_not_equal(fcntl(number, F_GETFD), -1);
+    for (int other = 0; other < 1024; other++)
+        assert_int_not_equal(epoll_ctl(own, EPOLL_CTL_DEL, other, NULL), 0);
+    dm_race_end(&race);
+    assert_int_not_equal(fcntl(number, F_GETFD), -1);
+    close(number);
+    close(own);
+    close(caller);
+    close(hole);
+    close(server);
+    dm_addresses_free(addresses);
+}
+
 /* ---- a session --------------------------------------------------------------------------- */
 
 /* The greeter of a server whose address is `*place`. */
@@ -423,6 +455,162 @@ static void test_a_late_look_up_is_not_used_when_the_server_has_another_name_by_
     close(server);
 }
 
+/* A server at `two`, of which the first address swallows packets, and a session that has begun with it. */
+static struct {
+    uint16_t port;
+    int server, hole, caller;
+    char digits[8];
+    struct dm_address place;
+    struct dm_session session;
+} half;
+
+static bool is_there; /* is_half_current() */
+
+static bool is_half_current(void *user, char ret_reason[DM_REASON_ROOM])
+{
+    (void)user;
+    snprintf(ret_reason, DM_REASON_ROOM, "elsewhere");
+    return is_there;
+}
+
+static void prepare_nothing(void *user)
+{
+    (void)user;
+}
+
+/* The first look-up, if one is due, finds both. */
+static void begin_half(void (*prepare)(void *user))
+{
+    struct dm_link_options options = { .name = "x", .connect_timeout_ms = 60000, .command_timeout_ms = 60000 };
+    const struct dm_greeter greeter = { .prepare = prepare,
+                                        .locate = locate,
+                                        .is_current = is_half_current,
+                                        .begin = begin_greeting,
+                                        .round = greet_with_nothing,
+                                        .ready = be_ready,
+                                        .user = &half.place };
+    struct dm_prepared prepared;
+
+    memset(&half, 0, sizeof half);
+    is_there = true;
+    half.server = listen_at("127.0.0.1", &half.port, 5);
+    half.hole = listen_at("127.0.0.2", &half.port, 0);
+    half.caller = fill_queue("127.0.0.2", half.port);
+    snprintf(half.digits, sizeof half.digits, "%u", half.port);
+    half.place = (struct dm_address){ .host = "old.test.example", .port = half.digits };
+    dm_session_init(&half.session, &options, &greeter);
+    work(&half.session);
+    dm_session_begin_preparing(&half.session, &prepared);
+    if (prepare)
+        dm_session_note_greeter_prepared(&half.session);
+    look_up(&half.session, &prepared, two);
+    assert_int_equal(half.session.state, DM_SESSION_CONNECTING);
+    assert_int_equal(dm_addresses_left(half.session.addresses), 1);
+}
+
+/* The first address is given up, and the next opening is due. */
+static void break_half(void)
+{
+    dm_session_fail(&half.session, "the test");
+    half.session.retry.due_ns = 0;
+}
+
+static void end_half(void)
+{
+    dm_session_end(&half.session, "");
+    dm_addresses_free(half.session.addresses);
+    close(half.caller);
+    close(half.hole);
+    close(half.server);
+}
+
+/* A password that was changed is read before the next address is tried, and the address is not looked up again. */
+static void test_the_greeter_is_prepared_when_another_address_is_tried(void **state)
+{
+    struct dm_prepared prepared;
+
+    (void)state;
+    begin_half(prepare_nothing);
+    break_half();
+    work(&half.session);
+    assert_int_equal(half.session.state, DM_SESSION_PREPARING);
+    dm_session_begin_preparing(&half.session, &prepared);
+    assert_int_equal(prepared.task, DM_PREPARING_LOGIN);
+    dm_session_note_greeter_prepared(&half.session);
+    look_up(&half.session, &prepared, NULL);
+    work(&half.session);
+    assert_peer(&half.session, "127.0.0.1");
+    end_half();
+}
+
+/* A file that takes longer than connect_timeout is no name server that does not answer. */
+static void test_the_look_up_has_its_time_when_the_greeter_was_slow(void **state)
+{
+    struct dm_prepared prepared;
+
+    (void)state;
+    begin_half(prepare_nothing);
+    dm_addresses_free(half.session.addresses);
+    half.session.addresses = NULL;
+    break_half();
+    half.session.options.connect_timeout_ms = 1;
+    work(&half.session);
+    dm_session_begin_preparing(&half.session, &prepared);
+    while (dm_clock_boot_ns() <= half.session.deadline_ns)
+        dm_session_work(&half.session);
+    half.session.options.connect_timeout_ms = 60000;
+    dm_session_note_greeter_prepared(&half.session);
+    dm_session_work(&half.session);
+    assert_int_equal(half.session.state, DM_SESSION_PREPARING);
+    look_up(&half.session, &prepared, two);
+    assert_int_equal(half.session.state, DM_SESSION_CONNECTING);
+    end_half();
+}
+
+/* The server is at another name: no other address of the old one is tried. */
+static void test_no_address_is_left_when_the_server_has_another_name(void **state)
+{
+    struct dm_prepared prepared;
+
+    (void)state;
+    begin_half(NULL);
+    is_there = false;
+    half.place.host = "new.test.example";
+    break_half();
+    work(&half.session);
+    assert_int_equal(half.session.state, DM_SESSION_PREPARING);
+    dm_session_begin_preparing(&half.session, &prepared);
+    assert_string_equal(prepared.host, "new.test.example");
+    end_half();
+}
+
+static int open_socket(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
+{
+    (void)user;
+    (void)ret_reason;
+    return may_block ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+}
+
+/* A handler has forked while its thread was about to start the helper: in the child, the helper opens nothing. */
+static void test_nothing_is_opened_when_a_forked_child_has_ended_the_session(void **state)
+{
+    const struct dm_link_options options = {
+        .name = "x", .connect_timeout_ms = 1000, .command_timeout_ms = 1000, .open = open_socket
+    };
+    const struct dm_greeter greeter = { .begin = begin_greeting, .round = greet_with_nothing, .ready = be_ready };
+    struct dm_session session = { 0 };
+    struct dm_prepared prepared;
+    int before = count_descriptors();
+
+    (void)state;
+    dm_session_init(&session, &options, &greeter);
+    work(&session);
+    dm_session_forget(&session);
+    dm_session_begin_preparing(&session, &prepared);
+    look_up(&session, &prepared, NULL);
+    assert_int_equal(count_descriptors(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +622,11 @@ int main(void)
         cmocka_unit_test(test_the_second_is_tried_at_once_when_the_first_refuses),
         cmocka_unit_test(test_the_race_fails_when_all_addresses_refuse),
         cmocka_unit_test(test_the_race_goes_on_when_a_child_is_forked_meanwhile),
+        cmocka_unit_test(test_the_epoll_of_the_program_is_left_alone_when_it_has_the_number),
+        cmocka_unit_test(test_the_greeter_is_prepared_when_another_address_is_tried),
+        cmocka_unit_test(test_the_look_up_has_its_time_when_the_greeter_was_slow),
+        cmocka_unit_test(test_no_address_is_left_when_the_server_has_another_name),
+        cmocka_unit_test(test_nothing_is_opened_when_a_forked_child_has_ended_the_session),
         cmocka_unit_test(test_a_late_look_up_is_not_used_when_the_server_has_another_name_by_then),
     };
 
