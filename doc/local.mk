@@ -144,6 +144,7 @@ EXTRA_DIST += \
     doc/design/connection.md \
     doc/design/errors.md \
     doc/design/faults.md \
+    doc/design/inputs.md \
     doc/design/lines.md \
     doc/design/models.md \
     doc/design/performance.md \

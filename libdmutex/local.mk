@@ -58,6 +58,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/log.h \
     libdmutex/base/minmax.h \
     libdmutex/base/order.c \
+    libdmutex/base/output.c \
+    libdmutex/base/output.h \
     libdmutex/base/order.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
@@ -193,6 +195,7 @@ libdmutex_libdmutex_tls_la_LIBADD = libdmutex/libopenssl.la
 libdmutex_libdmutex_tls_la_SOURCES = \
     libdmutex/base/clock.c \
     libdmutex/base/file.c \
+    libdmutex/base/place.c \
     libdmutex/base/poll.c \
     libdmutex/link/tls_module.c
 libdmutex_libdmutex_tls_la_LDFLAGS = \

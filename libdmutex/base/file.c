@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fileid.h"
+#include "base/place.h"
+
 static void close_quietly(int fd)
 {
     int error = errno;
@@ -17,21 +20,64 @@ static void close_quietly(int fd)
     errno = error;
 }
 
-int dm_file_open(const char *path)
+/* False with errno.  By O_PATH, so that nothing is opened before it is known to be a regular file. */
+static bool find(const char *path, struct dm_fileid *ret_file)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct dm_fault fault;
+    int fd = dm_place_open(path, &fault), error = EINVAL;
     struct stat status;
 
-    if (fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
-        return fd;
+    if (fd < 0) {
+        errno = fault.kind == DM_FAULT_OWNER ? EPERM : fault.error;
+        return false;
+    }
+    *ret_file = dm_fileid_of(fd);
+    if (fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+        error = (status.st_mode & S_IWOTH) && !dm_place_is_read_only(fd) ? EPERM : 0;
     close(fd);
-    errno = EINVAL;
+    errno = error;
+    return !error;
+}
+
+bool dm_file_is_safe(const char *path)
+{
+    struct dm_fileid file;
+
+    return geteuid() != 0 || find(path, &file);
+}
+
+/* A file that is exchanged behind the check is another one. */
+int dm_file_open(const char *path)
+{
+    bool is_root = geteuid() == 0;
+    struct dm_fileid file;
+    struct stat status;
+    int fd;
+
+    if (is_root && !find(path, &file))
+        return -1;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    errno = is_root && !dm_fileid_has(&file, fd) ? EPERM : EINVAL;
+    if (errno == EINVAL && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        return fd;
+    close_quietly(fd);
     return -1;
 }
 
 const char *dm_file_reason(int error)
 {
-    return error == EINVAL ? "it is not a regular file" : error == EFBIG ? "it is too long" : strerror(error);
+    switch (error) {
+    case EINVAL:
+        return "it is not a regular file";
+    case EFBIG:
+        return "it is too long";
+    case EPERM:
+        return "another user can change it, or the way to it, and this program is root's";
+    default:
+        return strerror(error);
+    }
 }
 
 /* False with errno, unless all was read.  `room` counts the byte behind `most`, which tells that the file is longer. */

@@ -2,18 +2,17 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/date.h"
 #include "base/descriptor.h"
+#include "base/output.h"
 #include "base/rank.h"
 #include "base/self.h"
 #include "base/stderr.h"
@@ -129,32 +128,9 @@ static void DM_PRINTF(1, 2) say(const char *format, ...)
     write_line(__atomic_load_n(&env_fd, __ATOMIC_RELAXED), line, strlen(line));
 }
 
-/*
- * Opens a file, or a device such as a terminal; never through a link, which may belong to another user, and nothing
- * that makes writers wait.  -1 with errno.
- */
-static int open_log(const char *path, const char **ret_why)
-{
-    struct stat status;
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
-
-    if (fd < 0) {
-        *ret_why = errno == ELOOP   ? "is a symbolic link"
-                   : errno == ENXIO ? "is a FIFO or a socket"
-                                    : "cannot be opened";
-        return -1;
-    }
-    if (fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISCHR(status.st_mode)))
-        return fd;
-    close(fd);
-    *ret_why = "is neither a file nor a device";
-    errno = EINVAL;
-    return -1;
-}
-
 static int open_tagged(const char *path, const char **ret_why)
 {
-    int fd = dm_descriptor_move_up(open_log(path, ret_why));
+    int fd = dm_descriptor_move_up(dm_output_open(path, ret_why));
 
     if (fd >= 0)
         dm_descriptor_tag(fd, DM_TAG_LOG);

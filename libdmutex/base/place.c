@@ -73,47 +73,55 @@ bool dm_place_is_trusted(uid_t owner)
  * is 0777, the mount is read-only.  Who can write there by another way can put nothing there that root owns, and what
  * others own is refused.
  */
-static bool is_read_only(int fd)
+bool dm_place_is_read_only(int fd)
 {
     struct statvfs status;
 
     return fstatvfs(fd, &status) == 0 && (status.f_flag & ST_RDONLY);
 }
 
+/* What a way leads to, and how far a link has led from it. */
+struct way {
+    bool is_to_output;
+    int links;
+};
+
 /*
  * Checks a folder or link on the way. The target of a link is checked in a step of its own, and the mode of a link
  * means nothing. The mode of a file at the end is for the caller to check.
  */
-static bool check_step(int fd, const struct stat *status, struct dm_fault *fault)
+static bool check_step(int fd, const struct stat *status, struct way way, struct dm_fault *fault)
 {
-    bool is_open = S_ISDIR(status->st_mode) && (status->st_mode & 022) && !(status->st_mode & S_ISVTX);
+    bool is_folder = S_ISDIR(status->st_mode);
+    mode_t others = way.is_to_output ? S_IWOTH : S_IWGRP | S_IWOTH;
+    bool is_open = is_folder && (status->st_mode & others) && !(status->st_mode & S_ISVTX);
 
-    if (!dm_place_is_trusted(status->st_uid))
+    if (!dm_place_is_trusted(status->st_uid) && !(way.is_to_output && is_folder))
         return fail_by_owner(fault, "belongs to user", status->st_uid) == 0;
-    if (!is_open || is_read_only(fd))
+    if (!is_open || dm_place_is_read_only(fd))
         return true;
     fail_by_owner(fault, "can be changed by others than its owner, user", status->st_uid);
     fault->is_open = true;
     return false;
 }
 
-static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault);
+static int walk(int from, const char *path, size_t length, struct way way, struct dm_fault *fault);
 
 /* Goes on from the folder `from` along the link.  Closes both descriptors. */
-static int follow(int from, int link, int links, struct dm_fault *fault)
+static int follow(int from, int link, struct way way, struct dm_fault *fault)
 {
     char target[TARGET_ROOM];
     ssize_t length = readlinkat(link, "", target, sizeof target);
 
     close(link);
-    if (length > 0 && length < (ssize_t)sizeof target && links < MOST_LINKS)
-        return walk(from, target, (size_t)length, links + 1, fault);
+    if (length > 0 && length < (ssize_t)sizeof target && way.links++ < MOST_LINKS)
+        return walk(from, target, (size_t)length, way, fault);
     close(from);
     return fail(fault, DM_FAULT_ERROR, length == (ssize_t)sizeof target ? ENAMETOOLONG : ELOOP);
 }
 
 /* Takes one step from the folder `from`, and closes `from`. */
-static int take_step(int from, const char *name, int links, struct dm_fault *fault)
+static int take_step(int from, const char *name, struct way way, struct dm_fault *fault)
 {
     int fd = openat(from, name, STEP_FLAGS);
     struct stat status;
@@ -124,12 +132,12 @@ static int take_step(int from, const char *name, int links, struct dm_fault *fau
             close(fd);
         return drop(from);
     }
-    if (!check_step(fd, &status, fault)) {
+    if (!check_step(fd, &status, way, fault)) {
         close(fd);
         return drop(from);
     }
     if (S_ISLNK(status.st_mode))
-        return follow(from, fd, links, fault);
+        return follow(from, fd, way, fault);
     close(from);
     return fd;
 }
@@ -138,7 +146,7 @@ static int take_step(int from, const char *name, int links, struct dm_fault *fau
  * Walks from the folder `from`, and closes `from`. Returns the folder at the end of the path. ".." needs no rule: the
  * folder behind it is checked as every other folder. "/" is checked by walk_from_root(), where every walk begins.
  */
-static int walk(int from, const char *path, size_t length, int links, struct dm_fault *fault)
+static int walk(int from, const char *path, size_t length, struct way way, struct dm_fault *fault)
 {
     const char *at = path, *end = path + length;
     char name[NAME_MAX + 1];
@@ -165,13 +173,13 @@ static int walk(int from, const char *path, size_t length, int links, struct dm_
         }
         memcpy(name, at, size);
         name[size] = '\0';
-        from = take_step(from, name, links, fault);
+        from = take_step(from, name, way, fault);
     }
     return from;
 }
 
 /* Walks along the first `length` bytes of an absolute path. */
-static int walk_from_root(const char *path, size_t length, struct dm_fault *fault)
+static int walk_from_root(const char *path, size_t length, struct way way, struct dm_fault *fault)
 {
     struct stat status;
     int root = open("/", STEP_FLAGS | O_DIRECTORY);
@@ -183,12 +191,12 @@ static int walk_from_root(const char *path, size_t length, struct dm_fault *faul
         fail(fault, DM_FAULT_ERROR, errno);
         return drop(root);
     }
-    if (!check_step(root, &status, fault))
+    if (!check_step(root, &status, way, fault))
         return drop(root);
-    return walk(root, path, length, 0, fault);
+    return walk(root, path, length, way, fault);
 }
 
-int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault)
+static int open_parent(const char *path, struct way way, const char **ret_leaf, struct dm_fault *ret_fault)
 {
     const char *slash = strrchr(path, '/');
 
@@ -196,7 +204,17 @@ int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_faul
     if (path[0] != '/' || !slash[1])
         return fail(ret_fault, DM_FAULT_ERROR, EINVAL);
     *ret_leaf = slash + 1;
-    return walk_from_root(path, (size_t)(slash - path), ret_fault);
+    return walk_from_root(path, (size_t)(slash - path), way, ret_fault);
+}
+
+int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault)
+{
+    return open_parent(path, (struct way){ .links = 0 }, ret_leaf, ret_fault);
+}
+
+int dm_place_open_parent_of_output(const char *path, const char **ret_leaf, struct dm_fault *ret_fault)
+{
+    return open_parent(path, (struct way){ .is_to_output = true }, ret_leaf, ret_fault);
 }
 
 int dm_place_open(const char *path, struct dm_fault *ret_fault)
@@ -204,7 +222,7 @@ int dm_place_open(const char *path, struct dm_fault *ret_fault)
     set_place(ret_fault, path, strlen(path));
     if (path[0] != '/')
         return fail(ret_fault, DM_FAULT_ERROR, EINVAL);
-    return walk_from_root(path, strlen(path), ret_fault);
+    return walk_from_root(path, strlen(path), (struct way){ .links = 0 }, ret_fault);
 }
 
 /* ---- a folder of one's own --------------------------------------------------------------- */

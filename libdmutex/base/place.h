@@ -7,6 +7,9 @@
  * Sticky folders as /tmp may be written by all: each entry there is checked by its owner.  Folders on a read-only
  * mount, as the volumes of a pod, may have any mode.
  *
+ * A file that is written needs less: the folder may be another user's, as that of a log or of metrics often is, if no
+ * link of another user leads there, so that nobody has root write elsewhere.
+ *
  * All functions are async-signal-safe: no malloc, no stdio, no lock.  The preload module is built with this
  * file, too.
  */
@@ -37,6 +40,9 @@ struct dm_fault {
 /* True for root, this user, and the owner of "/". */
 bool dm_place_is_trusted(uid_t owner);
 
+/* True if the file or folder is on a read-only mount, so that its mode does not matter. */
+bool dm_place_is_read_only(int fd);
+
 /*
  * Opens the folder of an absolute path's last part, by O_PATH.  Checks each folder and symbolic link on the way
  * by its descriptor, so no other folder can come in between.  *ret_leaf points to the last part, in `path`.
@@ -44,7 +50,13 @@ bool dm_place_is_trusted(uid_t owner);
  */
 int dm_place_open_parent(const char *path, const char **ret_leaf, struct dm_fault *ret_fault);
 
-/* Opens the path's last part in the same way: a folder or a file.  Follows a link. */
+/*
+ * The same for a file that is written, as the beginning of this file says.  The last part is the caller's to check: no
+ * link, and no file of another user.
+ */
+int dm_place_open_parent_of_output(const char *path, const char **ret_leaf, struct dm_fault *ret_fault);
+
+/* Opens the path's last part in the way of dm_place_open_parent(): a folder or a file.  Follows a link. */
 int dm_place_open(const char *path, struct dm_fault *ret_fault);
 
 /*

@@ -39,12 +39,21 @@ static bool is_folder(const char *path)
 }
 
 /* OpenSSL looks into a folder itself, for the one issuer that it needs. */
+static bool read_trust(struct dm_tls_files *files, char *ret_reason)
+{
+    const char *path = files->cacert.path;
+
+    if (!files->is_verified)
+        return true;
+    if (!is_folder(path))
+        return read_file("cacert", &files->cacert, ret_reason);
+    return dm_file_is_safe(path) || complain("cacert", path, dm_file_reason(errno), ret_reason);
+}
+
 bool dm_tls_files_read(struct dm_tls_files *files, char ret_reason[DM_REASON_ROOM])
 {
-    bool is_trust_read = files->is_verified && !is_folder(files->cacert.path);
-
-    return (!is_trust_read || read_file("cacert", &files->cacert, ret_reason)) &&
-           read_file("cert", &files->cert, ret_reason) && read_file("key", &files->key, ret_reason);
+    return read_trust(files, ret_reason) && read_file("cert", &files->cert, ret_reason) &&
+           read_file("key", &files->key, ret_reason);
 }
 
 static void wipe(struct dm_tls_file *file)

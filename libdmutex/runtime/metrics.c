@@ -10,6 +10,7 @@
 
 #include "base/ident.h"
 #include "base/log.h"
+#include "base/place.h"
 #include "base/rank.h"
 #include "runtime/loop.h"
 #include "runtime/runtime.h"
@@ -252,13 +253,13 @@ char *dm_metrics_path(const char *pattern, int pid)
  * In the folder of the file, so that rename() works, and by a name that the collector passes over.  A file of that name
  * is left by a killed process of the same number.
  */
-static FILE *open_beside(const char *path)
+static FILE *open_beside(int folder, const char *name)
 {
-    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, fd = open(path, flags, 0644);
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, fd = openat(folder, name, flags, 0644);
     FILE *file;
 
-    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
-        fd = open(path, flags, 0644);
+    if (fd < 0 && errno == EEXIST && unlinkat(folder, name, 0) == 0)
+        fd = openat(folder, name, flags, 0644);
     file = fd < 0 ? NULL : fdopen(fd, "w");
     if (fd >= 0 && !file)
         close(fd);
@@ -266,25 +267,49 @@ static FILE *open_beside(const char *path)
 }
 
 /* A reader sees the old file or the new file, never half of one. */
-static bool replace(const char *path, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
+static bool replace_in(int folder, const char *name, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     char program[DM_PROGRAM_ROOM];
     char *beside = NULL;
     FILE *file = NULL;
     bool is_good = false;
 
-    if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
+    if (asprintf(&beside, "%s.%d.tmp", name, (int)getpid()) < 0)
         return false;
-    file = open_beside(beside);
+    file = open_beside(folder, beside);
     if (file) {
         dm_ident_program(program);
         dm_metrics_write(file, stats, gauges, program, (int)getpid());
         is_good = !ferror(file);
-        is_good = fclose(file) == 0 && is_good && rename(beside, path) == 0;
+        is_good = fclose(file) == 0 && is_good && renameat(folder, beside, folder, name) == 0;
         if (!is_good)
-            unlink(beside);
+            unlinkat(folder, beside, 0);
     }
     free(beside);
+    return is_good;
+}
+
+/*
+ * Root goes by no link of another user, who could have files made or replaced elsewhere.  The folder may be another
+ * user's: nothing in it is read or followed.  False with errno, and with the place that is to blame, or "".
+ */
+static bool replace(const char *path, const dmutex_stats_t *stats, const struct dm_gauges *gauges,
+                    struct dm_fault *ret_fault)
+{
+    const char *leaf;
+    bool is_good;
+    int folder;
+
+    ret_fault->kind = DM_FAULT_ERROR;
+    if (geteuid() != 0 || path[0] != '/')
+        return replace_in(AT_FDCWD, path, stats, gauges);
+    folder = dm_place_open_parent_of_output(path, &leaf, ret_fault);
+    errno = ret_fault->kind == DM_FAULT_OWNER ? EPERM : ret_fault->error;
+    if (folder < 0)
+        return false;
+    ret_fault->kind = DM_FAULT_ERROR;
+    is_good = replace_in(folder, leaf, stats, gauges);
+    close(folder);
     return is_good;
 }
 
@@ -295,10 +320,15 @@ static bool is_told;
 static void write_file(const struct dm_metrics *metrics, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     int kept = errno;
+    struct dm_fault fault;
 
-    if (!replace(metrics->path, stats, gauges) && !is_told && (metrics->is_asked || errno != EACCES)) {
+    if (!replace(metrics->path, stats, gauges, &fault) && !is_told && (metrics->is_asked || errno != EACCES)) {
         is_told = true;
-        dm_log_alarm("the metrics file %.300s cannot be written: %s", metrics->path, strerror(errno));
+        if (fault.kind == DM_FAULT_OWNER)
+            dm_log_alarm("the metrics file %.300s is not written by root: %s %s %u", metrics->path, fault.place,
+                         fault.words, (unsigned)fault.owner);
+        else
+            dm_log_alarm("the metrics file %.300s cannot be written: %s", metrics->path, strerror(errno));
     }
     errno = kept;
 }

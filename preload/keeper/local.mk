@@ -5,6 +5,10 @@ preload_keeper_dmutex_keeper_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE
 preload_keeper_dmutex_keeper_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 preload_keeper_dmutex_keeper_LDADD = libdmutex/libdmutex.la $(GLIB_LIBS)
 preload_keeper_dmutex_keeper_SOURCES = \
+    libdmutex/base/output.c \
+    libdmutex/base/output.h \
+    libdmutex/base/place.c \
+    libdmutex/base/place.h \
     libdmutex/base/stderr.c \
     libdmutex/base/stderr.h \
     preload/keeper/caller.c \

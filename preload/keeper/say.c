@@ -4,7 +4,6 @@
 #include <dmutex/dmutex.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -12,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "shared/keeper_talk.h"
 #include "shared/text.h"
 
@@ -110,31 +109,17 @@ static void on_library_log(int level, const char *message, void *user)
         write_to_syslog(priority_of(level), message);
 }
 
-/*
- * No link of a stranger's, and no FIFO, which would block. A log that cannot be opened leaves syslog: the keeper goes
- * on.
- */
-static int open_log(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
-    struct stat status;
-
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 void say_begin(void)
 {
     const char *wanted = secure_getenv("DMUTEX_LOG");
-    const char *colon = wanted ? strchrnul(wanted, ':') : NULL;
+    const char *colon = wanted ? strchrnul(wanted, ':') : NULL, *why;
 
     if (wanted)
         level_wanted = level_of(wanted, (size_t)(colon - wanted));
     if (wanted && *colon)
-        file = open_log(colon + 1);
+        file = dm_output_open(colon + 1, &why);
+    if (wanted && *colon && file < 0)
+        say(DMUTEX_LOG_ERROR, "%s cannot be the log, because it %s: the log goes to syslog", colon + 1, why);
     dmutex_setlog_np(on_library_log, NULL);
 }
 

@@ -570,6 +570,18 @@ static void test_the_log_shows_no_controls_of_a_name(void **state)
                      0);
 }
 
+/* Security: root's keeper makes no log where another user's link leads. */
+static void test_the_log_is_not_made_behind_a_strangers_link(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return; /* only root can make a stranger's link */
+    await_no_keeper(a);
+    assert_int_equal(host_run(a, "mkdir rooted; ln -s rooted way; chown -h 61234 way; "
+                                 "DMUTEX_LOG=info:$PWD/way/log flock x.lock true && ! ls rooted | grep ."),
+                     0);
+}
+
 /* ---- another pid namespace --------------------------------------------------------------- */
 
 /*
@@ -622,6 +634,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_the_holders_are_killed_when_the_lock_is_lost),
         host_test(test_the_log_shows_no_controls_of_a_name),
+        host_test(test_the_log_is_not_made_behind_a_strangers_link),
         host_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -63,6 +63,46 @@ static void test_the_log_is_not_written_when_its_path_is_a_link(void **state)
     assert_int_equal(access(server_file(the_server, "target"), F_OK), -1);
 }
 
+#define STRANGER 61234
+
+/*
+ * Security: another user makes a link to a folder, and root's programs would make files there.  Nor is a folder used
+ * that all may change, nor a file of another user or one with a second name.  The sticky bit makes a folder good, and
+ * the folder may be another user's.
+ */
+static void test_root_writes_no_log_that_a_stranger_leads_elsewhere(void **state)
+{
+    const char *folder = the_server->folder;
+
+    (void)state;
+    if (geteuid() != 0)
+        return; /* only root can make the files of a stranger */
+    command_run("cd %s && mkdir rooted strange all && ln -s rooted way && chown -h %d way strange && chmod 777 all",
+                folder, STRANGER);
+    assert_status(0);
+    lock_with_log_at("way/log");
+    assert_errors("is behind another user's link: the log goes to standard error");
+    assert_errors("the connection to /nowhere");
+    lock_with_log_at("all/log");
+    assert_errors("is in a folder that all may change: the log goes to standard error");
+    command_run("cd %s && find rooted all -type f", folder);
+    assert_string_equal(ran.output, "");
+    command_run("cd %s && chmod 1777 all && echo kept >rooted/kept && ln rooted/kept all/second && "
+                "touch all/theirs && chown %d all/theirs",
+                folder, STRANGER);
+    assert_status(0);
+    lock_with_log_at("all/second");
+    assert_errors("is a file of another user, or has a second name: the log goes to standard error");
+    lock_with_log_at("all/theirs");
+    assert_errors("is a file of another user, or has a second name: the log goes to standard error");
+    command_run("cd %s && cat rooted/kept all/theirs", folder);
+    assert_string_equal(ran.output, "kept\n");
+    lock_with_log_at("all/log");
+    assert_string_equal(ran.errors, "");
+    lock_with_log_at("strange/log");
+    assert_string_equal(ran.errors, "");
+}
+
 /* No process reads from the FIFO, or a process has the FIFO open and does not read: the program ends all the same. */
 static void test_nobody_waits_when_the_log_is_a_fifo(void **state)
 {
@@ -158,6 +198,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_log_is_a_file_when_it_can_be),
         cmocka_unit_test(test_the_log_is_not_written_when_its_path_is_a_link),
         cmocka_unit_test(test_nobody_waits_when_the_log_is_a_fifo),
+        cmocka_unit_test(test_root_writes_no_log_that_a_stranger_leads_elsewhere),
         cmocka_unit_test(test_nobody_waits_when_standard_error_is_full),
         cmocka_unit_test(test_the_log_says_so_when_its_level_is_none),
         cmocka_unit_test(test_the_log_has_no_warning_when_an_idle_connection_ends),

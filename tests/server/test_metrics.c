@@ -210,6 +210,27 @@ static void test_file_tells_what_is_held_now(void **state)
     assert_int_equal(value_in(path, held), -1);
 }
 
+#define STRANGER 61234
+
+/* Security: root's programs make no file where another user's link leads, and write into another user's folder. */
+static void test_root_follows_no_link_of_a_stranger(void **state)
+{
+    const char *folder = the_server->folder;
+
+    (void)state;
+    if (geteuid() != 0)
+        return; /* only root can make the files of a stranger */
+    command_run("cd %s && mkdir rooted strange && ln -s rooted way && chown -h %d way strange", folder, STRANGER);
+    assert_status(0);
+    run_with_metrics("", server_file(the_server, "way/x.prom"), "");
+    assert_errors("way/x.prom is not written by root: ");
+    assert_errors("way belongs to user 61234");
+    assert_none("rooted/x*");
+    run_with_metrics("", server_file(the_server, "strange/x.prom"), "");
+    assert_string_equal(ran.errors, "");
+    assert_format(server_file(the_server, "strange/x.prom"));
+}
+
 /* ---- no file ----------------------------------------------------------------------------- */
 
 /* A folder that is not there costs one line, and no lock; nor does a folder in the place of the file. */
@@ -316,6 +337,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_file_is_there_while_the_process_goes_on),
         cmocka_unit_test(test_child_has_a_file_of_its_own_when_the_path_names_the_process),
         cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
+        cmocka_unit_test(test_root_follows_no_link_of_a_stranger),
         cmocka_unit_test(test_file_tells_what_is_held_now),
         cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
         cmocka_unit_test(test_nothing_is_said_when_the_folder_of_dmutex_conf_is_for_others),

@@ -110,6 +110,68 @@ static void test_a_file_is_refused_when_it_is_not_regular(void **state)
     assert_string_equal(dm_file_reason(errno), "No such file or directory");
 }
 
+#define STRANGER 61234
+
+static void give(const char *name, uid_t owner)
+{
+    assert_return_code(lchown(in_folder(name), owner, owner), errno);
+}
+
+static void assert_refused(const char *name)
+{
+    size_t length;
+
+    assert_null(dm_file_read(in_folder(name), 10, &length));
+    assert_int_equal(errno, EPERM);
+    assert_false(dm_file_is_safe(path));
+}
+
+static void assert_read(const char *name)
+{
+    size_t length;
+    char *bytes = dm_file_read(in_folder(name), 10, &length);
+
+    assert_non_null(bytes);
+    free(bytes);
+}
+
+/*
+ * Root reads by no link of another user, which may lead to a secret of root's, and from no folder or file that another
+ * user can change.  As another user than root: all is read that can be.
+ */
+static void test_root_reads_nothing_that_a_stranger_can_exchange(void **state)
+{
+    bool is_root = geteuid() == 0;
+
+    (void)state;
+    write_text("secret");
+    assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
+    assert_int_equal(symlink("../text", in_folder("folder/own")), 0);
+    assert_int_equal(symlink("../text", in_folder("folder/strange")), 0);
+    assert_read("folder/own");
+    if (is_root) {
+        give("folder/strange", STRANGER);
+        assert_refused("folder/strange");
+        give("folder", STRANGER);
+        assert_refused("folder/own");
+        give("folder", 0);
+        give("text", STRANGER);
+        assert_refused("text");
+        give("text", 0);
+        assert_int_equal(chmod(in_folder("text"), 0606), 0);
+        assert_refused("text");
+        assert_int_equal(chmod(in_folder("text"), 0600), 0);
+        assert_int_equal(chmod(in_folder("folder"), 0777), 0);
+        assert_refused("folder/own");
+        assert_int_equal(chmod(in_folder("folder"), 01777), 0);
+        assert_read("folder/own");
+        assert_refused("folder/strange");
+    }
+    unlink(in_folder("folder/own"));
+    unlink(in_folder("folder/strange"));
+    rmdir(in_folder("folder"));
+}
+
 /* Another thread may fork and exec at any moment. */
 static void test_the_descriptor_does_not_outlive_an_exec(void **state)
 {
@@ -130,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_a_file_is_read_when_it_does_not_tell_its_size),
         cmocka_unit_test(test_a_file_is_refused_when_it_is_longer_than_the_most),
         cmocka_unit_test(test_a_file_is_refused_when_it_is_not_regular),
+        cmocka_unit_test(test_root_reads_nothing_that_a_stranger_can_exchange),
         cmocka_unit_test(test_the_descriptor_does_not_outlive_an_exec),
     };
 
