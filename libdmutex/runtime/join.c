@@ -17,7 +17,7 @@ static bool is_equal(const struct dm_claim *claim, const struct dm_target *targe
     return dm_hold_is_like(&claim->hold, target->lease_ms, target->maxhold_ms, target->is_robust);
 }
 
-/* The thread leads the line with the claim or, if the line has a claim, goes alone. */
+/* The thread asks for the line with the claim or, if the line has a claim, alone. */
 static int make_claim(struct dm_wait *wait)
 {
     if (!dm_wait_make_claim(wait))
@@ -67,7 +67,7 @@ static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
 
 /*
  * What the thread can do now; seat NULL: the thread does not sit.  First match wins:
- * 1. the line has no claim: lead
+ * 1. the line has no claim: ask
  * 2. the line's claim is of unlike objects: have a claim of one's own
  * 3. the hold is idle, and no seat before this one starves: enter
  * 4. a try: busy, or, while the line does not own, a question of its own
@@ -188,7 +188,7 @@ static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
     return SIT;
 }
 
-/* Sits until the thread is inside, leads the line, or has no more patience. */
+/* Sits until the thread is inside, is the asker, or has no more patience. */
 static int sit(struct dm_wait *wait)
 {
     struct dm_line *line = &wait->name->line;

@@ -6,9 +6,9 @@
  * Rules:
  * 1. Equals only.  A thread joins the line if its mutex is not fair, and has the lease, the longest hold and the
  *    robustness of the line's claim.  Any other thread, and each waiter of a condition, has a claim of its own.
- * 2. One claim.  The first thread makes the claim and asks (the leader); the other threads sit down, first come first
+ * 2. One claim.  The first thread makes the claim and asks (the asker); the other threads sit down, first come first
  *    served, each on a seat on its own stack, without a request to the store.
- * 3. The claim outlives the leader: a leader whose deadline comes leaves the queued claim to the first seat.
+ * 3. The claim outlives the asker: an asker whose deadline comes leaves the queued claim to the first seat.
  * 4. An unlock passes the hold on, leaves it open for the threads that compete, keeps it, or gives it back to the store
  *    (core/tenure.h); while another process waits, for a bounded time only.
  * 5. A claim that is lost, refused, given back or left for a condition stands beside the line; the first seat begins
@@ -55,7 +55,7 @@ struct dm_line {
  */
 int dm_line_join(struct dm_wait *wait);
 
-/* True if the leader's claim went to the first seat: wait->claim is NULL then, and the call ends. */
+/* True if the asker's claim went to the first seat: wait->claim is NULL then, and the call ends. */
 bool dm_line_pass_claim(struct dm_wait *wait);
 
 /* Makes the claim the line's, if the line has none and the call may join; a claim that waited alone owns now. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The line of one name inside a process: seats, the leader, passing and waking, tenures with their words, the lock without
+ * The line of one name inside a process: seats, the asker, passing and waking, tenures with their words, the lock without
  * the state lock, kept leases, `wanted`, marks, deaths.  Two processes, up to four threads, one server.
  *
  * A section under the state lock is one step, a script is one step; the lock without the state lock is load, swap and

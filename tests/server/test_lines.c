@@ -114,19 +114,19 @@ static void test_all_seats_get_through_after_an_unlock(void **state)
     }
 }
 
-/* The leader's deadline passes the place in the server's queue on, with its rank, and costs no command. */
-static void test_the_place_in_the_queue_stays_when_the_leader_times_out(void **state)
+/* The asker's deadline passes the place in the server's queue on, with its rank, and costs no command. */
+static void test_the_place_in_the_queue_stays_when_the_asker_times_out(void **state)
 {
-    struct actor *owner = start_warm("line/leader", LONG_LEASE, ""), *later = start_warm("line/leader", LONG_LEASE, "");
+    struct actor *owner = start_warm("line/asker", LONG_LEASE, ""), *later = start_warm("line/asker", LONG_LEASE, "");
     int64_t before;
 
     (void)state;
-    make_handed(&mutex, "line/leader", &kinds[0], LONG_LEASE, 0);
-    actor_do(owner, "0", "lock line/leader");
+    make_handed(&mutex, "line/asker", &kinds[0], LONG_LEASE, 0);
+    actor_do(owner, "0", "lock line/asker");
     errand_begin(&errands[0], timedlock_soon, &mutex);
     wait_until(waiters_of(&mutex) == 1);
     errand_begin(&errands[1], lock_and_unlock, &mutex);
-    actor_send(later, "lock line/leader");
+    actor_send(later, "lock line/asker");
     wait_until(waiters_of(&mutex) == 2);
     before = client_commands();
     assert_int_equal(errand_join(&errands[0]), ETIMEDOUT);
@@ -134,7 +134,7 @@ static void test_the_place_in_the_queue_stays_when_the_leader_times_out(void **s
         fail_msg("the second thread has the mutex of the owner");
     assert_int_equal(waiters_of(&mutex), 2);
     print_message("# %lld commands\n", (long long)(client_commands() - before));
-    actor_do(owner, "0", "unlock line/leader");
+    actor_do(owner, "0", "unlock line/asker");
     assert_result(errand_join(&errands[1]), 0);
     actor_expect(later, "0");
     actor_end(owner);
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_timedlock_asks_nobody_when_a_thread_of_the_process_holds),
         cmocka_unit_test(test_fair_threads_ask_the_server),
         cmocka_unit_test(test_all_seats_get_through_after_an_unlock),
-        cmocka_unit_test(test_the_place_in_the_queue_stays_when_the_leader_times_out),
+        cmocka_unit_test(test_the_place_in_the_queue_stays_when_the_asker_times_out),
         cmocka_unit_test(test_tokens_rise_with_each_hold),
         cmocka_unit_test(test_a_wait_gives_up_a_hold_that_was_handed_on),
         cmocka_unit_test(test_another_process_gets_in_while_threads_hand_on),

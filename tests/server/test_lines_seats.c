@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Seats of a line: which threads sit, in which order they enter, and the way of the leader's claim. */
+/* Seats of a line: which threads sit, in which order they enter, and the way of the asker's claim. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -90,7 +90,7 @@ static void end_owner(struct actor *owner)
 }
 
 /* The thread of errand `i` asks, and waits in the server's queue. */
-static void queue_leader(int i, mutex_call call)
+static void queue_asker(int i, mutex_call call)
 {
     errand_begin(&errands[i], call, &mutex);
     wait_until(line_state_of(name).has_claim && line_state_of(name).phase == DM_QUEUED);
@@ -291,7 +291,7 @@ static void test_a_try_asks_the_server_only_while_the_line_does_not_own(void **s
 
     begin("seats/try", &kinds[0], 0);
     owner = start_owner();
-    queue_leader(0, enter_and_leave);
+    queue_asker(0, enter_and_leave);
     assert_try(EBUSY, 1);
     assert_int_equal(waiters_of(&mutex), 1);
     end_owner(owner);
@@ -310,7 +310,7 @@ static void test_the_last_seat_leaves_the_queue_when_it_times_out(void **state)
     (void)state;
     begin("seats/last", &kinds[0], 0);
     owner = start_owner();
-    queue_leader(0, timedlock_a_while);
+    queue_asker(0, timedlock_a_while);
     errand_begin(&errands[1], timedlock_longer, &mutex);
     wait_until(seats_of(name) == 1);
     before = side_calls(the_server->side, "ZREM");
@@ -323,8 +323,8 @@ static void test_the_last_seat_leaves_the_queue_when_it_times_out(void **state)
     assert_free();
 }
 
-/* A question without an answer is given up with its leader: the next thread of the line asks anew, and gets in. */
-static void test_a_line_goes_on_when_its_leader_times_out_without_an_answer(void **state)
+/* A question without an answer is given up with its asker: the next thread of the line asks anew, and gets in. */
+static void test_a_line_goes_on_when_its_asker_times_out_without_an_answer(void **state)
 {
     (void)state;
     for (int seats = 0; seats < 2; seats++) {
@@ -347,8 +347,8 @@ static void test_a_line_goes_on_when_its_leader_times_out_without_an_answer(void
     }
 }
 
-/* The server has granted the place in the queue, and the message is on its way, when the leader's time is over. */
-static void test_a_grant_on_its_way_is_had_when_the_leader_times_out(void **state)
+/* The server has granted the place in the queue, and the message is on its way, when the asker's time is over. */
+static void test_a_grant_on_its_way_is_had_when_the_asker_times_out(void **state)
 {
     (void)state;
     for (int seats = 0; seats < 2; seats++) {
@@ -357,7 +357,7 @@ static void test_a_grant_on_its_way_is_had_when_the_leader_times_out(void **stat
         begin("seats/grant", &kinds[0], 0);
         owner = start_owner();
         message_keep();
-        queue_leader(0, timedlock_a_while);
+        queue_asker(0, timedlock_a_while);
         for (int i = 1; i <= seats; i++) {
             errand_begin(&errands[i], enter_and_leave, &mutex);
             wait_until(seats_of(name) == i);
@@ -483,8 +483,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_kept_lease_is_for_like_objects),
         cmocka_unit_test(test_a_try_asks_the_server_only_while_the_line_does_not_own),
         cmocka_unit_test(test_the_last_seat_leaves_the_queue_when_it_times_out),
-        cmocka_unit_test(test_a_line_goes_on_when_its_leader_times_out_without_an_answer),
-        cmocka_unit_test(test_a_grant_on_its_way_is_had_when_the_leader_times_out),
+        cmocka_unit_test(test_a_line_goes_on_when_its_asker_times_out_without_an_answer),
+        cmocka_unit_test(test_a_grant_on_its_way_is_had_when_the_asker_times_out),
         cmocka_unit_test(test_a_seat_enters_when_the_hold_was_left_while_the_thread_sat_down),
         cmocka_unit_test(test_a_seat_has_the_hold_that_comes_at_its_deadline),
         cmocka_unit_test(test_the_next_seat_enters_when_the_woken_seat_times_out),
