@@ -104,8 +104,8 @@ DMUTEX_API int dmutex_lock(dmutex_t *mutex);
 DMUTEX_API int dmutex_trylock(dmutex_t *mutex);
 
 /*
- * Does as dmutex_lock(), until the absolute time `abstime` of CLOCK_REALTIME.  A free mutex is
- * locked whatever abstime says.
+ * Does as dmutex_lock(), until the absolute time `abstime` of CLOCK_REALTIME.  A free mutex is locked even if abstime
+ * is past: the server gets at least 50 ms to answer.
  *
  * Returns as dmutex_lock(), and ETIMEDOUT (not owned, never early), also when the server could not
  * be reached until `abstime`; EINVAL when the call would have to wait and tv_nsec is not in 0..999999999.

@@ -427,11 +427,7 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
         return dm_deadline_endless;
     if (wait->deadline.is_endless)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
-    if (left_ns >= SETTLE_NS)
-        return wait->deadline;
-    if (dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
-        return dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
-    return dm_runtime_call_deadline(wait->runtime); /* the first use of the process must connect first */
+    return left_ns >= SETTLE_NS ? wait->deadline : dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
 }
 
 bool dm_wait_is_server_gone(struct dm_wait *wait)

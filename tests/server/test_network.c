@@ -339,6 +339,24 @@ static void test_lock_owns_when_the_network_is_back(void **state)
     }
 }
 
+/* A server that accepts connections and says nothing does not keep a first call beyond a deadline that is near. */
+static void test_a_near_deadline_is_kept_when_the_server_has_never_answered(void **state)
+{
+    struct actor *first;
+    char url[160];
+
+    (void)state;
+    snprintf(url, sizeof url, "%s&command_timeout=%d&connect_timeout=%d", proxy_url(proxy), 4 * WAIT_LIMIT_MS,
+             4 * WAIT_LIMIT_MS);
+    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_ALL);
+    first = actor_start_at(url);
+    actor_do(first, "ETIMEDOUT", "timedlock net/near 10");
+    proxy_pass(proxy);
+    actor_do(first, "0", "lock net/near");
+    actor_do(first, "0", "unlock net/near");
+    actor_end(first);
+}
+
 /* ---- old bytes --------------------------------------------------------------------------- */
 
 /* Bytes of a connection that was given up do not make a ghost hold later. */
@@ -477,6 +495,7 @@ int main(int argc, char **argv)
         NET_TEST(test_timedlock_leaves_the_queue_when_the_network_goes_while_it_waits),
         NET_TEST(test_trylock_says_enolck_when_there_is_no_network),
         NET_TEST(test_lock_owns_when_the_network_is_back),
+        NET_TEST(test_a_near_deadline_is_kept_when_the_server_has_never_answered),
         NET_TEST(test_no_lock_comes_back_when_old_bytes_arrive_late),
         NET_TEST(test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer),
         NET_TEST(test_the_count_is_exact_when_connections_are_cut_all_the_time),
