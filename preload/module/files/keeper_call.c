@@ -159,8 +159,9 @@ static int read_answer(const char *answer)
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-/* Returns the result of read_answer(), EINTR, or GONE. */
-static int ask_at(struct connection *connection, const struct question *question, bool is_wait, int cancel_state)
+/* Returns the result of read_answer(), EINTR, or GONE.  Its room is not on the stack while a keeper is started. */
+static __attribute__((__noinline__)) int ask_at(struct connection *connection, const struct question *question,
+                                                bool is_wait, int cancel_state)
 {
     char answer[KEEPER_ANSWER_ROOM + 3];
     ssize_t got;

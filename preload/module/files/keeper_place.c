@@ -213,7 +213,8 @@ static int start_guarded(int folder, const struct keeper_place *place)
     return spawn_in(folder, place);
 }
 
-static int start_in(int folder, const struct keeper_place *place)
+/* A function of its own, so that its rooms and those of the way to the folder are not on the stack at once. */
+static __attribute__((__noinline__)) int start_in(int folder, const struct keeper_place *place)
 {
     int guard = take_guard(folder), connection;
 

@@ -12,8 +12,11 @@
 
 #include "keeper_call.h"
 #include "module/base/real.h"
+#include "module/base/scratch.h"
 #include "shared/rules.h"
 #include "shared/text.h"
+
+#define ENTRIES_ROOM 1024 /* of a folder, at a time */
 
 /* ---- the kernel's lock ------------------------------------------------------------------- */
 
@@ -71,21 +74,18 @@ static bool find_among(int folder, const char *entries, size_t length, const str
 static __attribute__((__noinline__)) bool find_at_others(int folder, const struct mapped *file,
                                                          struct kernel_lock *ret_lock)
 {
-    union {
-        struct dirent64 entry; /* for the alignment */
-        char bytes[1024];
-    } room;
+    char *entries = scratch_take(ENTRIES_ROOM);
     int list = openat(folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool is_found = false;
     struct stat status;
     ssize_t got;
 
-    if (list < 0)
-        return false;
-    if (fstat(file->fd, &status) == 0)
-        while (!is_found && (got = getdents64(list, &room, sizeof room)) > 0)
-            is_found = find_among(folder, room.bytes, (size_t)got, file, &status, ret_lock);
-    close(list);
+    if (entries && list >= 0 && fstat(file->fd, &status) == 0)
+        while (!is_found && (got = getdents64(list, entries, ENTRIES_ROOM)) > 0)
+            is_found = find_among(folder, entries, (size_t)got, file, &status, ret_lock);
+    if (list >= 0)
+        close(list);
+    scratch_give(entries, ENTRIES_ROOM);
     return is_found;
 }
 

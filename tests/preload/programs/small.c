@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls in threads with the smallest stack, and in a handler with one of 12 KiB; a thread that is cancelled while the
- * module speaks. Prints "well" at the end; a hang ends by SIGALRM.
+ * Calls in threads with the smallest stack, and in a handler with 4.5 KiB besides the kernel's frame; a thread that is
+ * cancelled while the module speaks. Prints "well" at the end; a hang ends by SIGALRM.
  *
  *   open FILE    dlopen()
  *   lock         the first lock of a named mutex
  *   shared       the first lock of a mutex in a mapping of the file FILE
- *   flock FILE   flock() in a handler
+ *   flock FILE   flock() and fcntl() in a handler
  *   cancel
  *   late FILE    flock(), and a mutex in a mapping of FILE, which are held elsewhere, when the first thread has ended
  */
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 #define STACK_SIZE (16 * 1024)
-#define HANDLER_STACK_SIZE (12 * 1024)
+#define HANDLER_ROOM 4608
 #define GUARD_SIZE (64 * 1024)
 #define PATIENCE_S 30
 
@@ -79,23 +80,60 @@ static void *play_shared(void *user)
     return pthread_mutex_lock(mutex) == 0 && pthread_mutex_unlock(mutex) == 0 ? mutex : NULL;
 }
 
+static bool lock_by_fcntl(int fd, short type)
+{
+    struct flock lock = { .l_type = type };
+
+    return fcntl(fd, F_SETLK, &lock) == 0;
+}
+
+/* The last lock is one that the process has by another descriptor already. */
 static void lock_file(int number)
 {
+    int other;
+
     (void)number;
     locked_file = open(file, O_RDWR | O_CREAT, 0600);
-    if (flock(locked_file, LOCK_EX) != 0 || flock(locked_file, LOCK_UN) != 0)
+    other = open(file, O_RDWR);
+    if (flock(locked_file, LOCK_EX) != 0 || flock(locked_file, LOCK_UN) != 0 || !lock_by_fcntl(locked_file, F_WRLCK) ||
+        !lock_by_fcntl(other, F_WRLCK) || !lock_by_fcntl(other, F_UNLCK))
         locked_file = -1;
+}
+
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+static void handle_on(unsigned char *stack, size_t size, void (*handler)(int))
+{
+    stack_t given = { .ss_sp = stack, .ss_size = size };
+    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+
+    if (sigaltstack(&given, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0)
+        exit(3);
+    raise(SIGUSR1);
+}
+
+/* The kernel's frame depends on the processor: as much of a stack as an empty handler has changed. */
+static size_t size_of_frame(void)
+{
+    size_t size = 64 * 1024, left = 0;
+    unsigned char *stack = make_stack(size);
+
+    memset(stack, 0xa5, size);
+    handle_on(stack, size, do_nothing);
+    while (left < size && stack[left] == 0xa5)
+        left++;
+    return size - left;
 }
 
 static void *play_flock(void *user)
 {
-    stack_t stack = { .ss_sp = make_stack(HANDLER_STACK_SIZE), .ss_size = HANDLER_STACK_SIZE };
-    struct sigaction action = { .sa_handler = lock_file, .sa_flags = SA_ONSTACK };
+    size_t size = (size_of_frame() + HANDLER_ROOM) & ~(size_t)15;
 
     (void)user;
-    if (sigaltstack(&stack, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0)
-        exit(3);
-    raise(SIGUSR1);
+    handle_on(make_stack(size), size, lock_file);
     return locked_file < 0 ? NULL : &locked_file;
 }
 
