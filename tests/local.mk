@@ -440,6 +440,7 @@ preload_tests = \
     tests/preload/test_lockfile_flock \
     tests/preload/test_lockfile_keeper \
     tests/preload/test_lockfile_loss \
+    tests/preload/test_lockfile_next \
     tests/preload/test_lockfile_strangers \
     tests/preload/test_run \
     tests/preload/test_run_cluster \

@@ -18,14 +18,14 @@ static enum sight sight_of_error(int error)
     return error == 0 || error == ENOENT || error == ESRCH ? SIGHT_NONE : SIGHT_UNSURE;
 }
 
-/* The pid may be told otherwise by now, and a file has one exclusive lock at most. */
+/* The kernel may tell no pid any more; another pid is the next owner's. */
 static enum sight look_at_descriptor(int folder, const char *fd, const struct kernel_lock *lock)
 {
     struct kernel_lock found;
 
     if (!kernel_lock_of_descriptor(folder, fd, lock->kind, &found))
         return sight_of_error(errno);
-    return strcmp(found.inode, lock->inode) == 0 ? SIGHT_HOLDER : SIGHT_NONE;
+    return strcmp(found.inode, lock->inode) == 0 && !kernel_lock_is_of_other(&found, lock) ? SIGHT_HOLDER : SIGHT_NONE;
 }
 
 /* Goes on from where the listing is. */

@@ -19,7 +19,7 @@ struct holder {
 enum sight {
     SIGHT_NONE,   /* every process was looked into, and none has the lock */
     SIGHT_HOLDER, /* a process has the lock */
-    SIGHT_UNSURE  /* none of the others has it, but a process could not be looked into */
+    SIGHT_UNSURE  /* none of the others has it, but a process could not be looked into, or gets files by a socket */
 };
 
 /* Looks at *known first, then at all processes, and remembers the process that has the lock. */

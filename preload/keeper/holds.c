@@ -16,8 +16,12 @@
 #include "shared/text.h"
 #include "watch.h"
 
-/* So many looks in a row must miss a lock if the kernel itself cannot be asked about the file. */
+/*
+ * So many looks in a row must miss a lock if the kernel itself cannot be asked about the file; and so many if the file
+ * is locked by a process that is out of sight: another container's, say.
+ */
 #define MISSING_IN_PIECES 3
+#define MISSING_THOUGH_LOCKED 10
 
 /*
  * All holds, also holds that no caller waits for any more. Changed by the main loop only, under the guard, and read by
@@ -463,6 +467,8 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
         backing->missing = 0;
         return false;
     }
+    if (proc_locks_has_next(locks, &backing->lock))
+        return true;
     backing->missing++;
     sight = look_for_holder(backing, locks, is_list_sure);
     if (sight == SIGHT_NONE && is_list_sure && locks->is_whole)
@@ -473,8 +479,9 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     }
     switch (witness_ask(&backing->witness, backing->lock.kind)) {
     case WITNESS_LOCKED:
-        backing->missing = 0;
-        return false;
+        if (sight == SIGHT_UNSURE)
+            backing->missing = 0;
+        return backing->missing >= MISSING_THOUGH_LOCKED;
     case WITNESS_FREE:
         return true;
     case WITNESS_SILENT:

@@ -45,15 +45,25 @@ static bool read_all(GString *ret_content)
     return got >= 0;
 }
 
+static void note(struct proc_locks *locks, struct kernel_lock lock)
+{
+    char room[LOCK_ROOM];
+
+    g_hash_table_add(locks->listed, g_strdup(write_lock(&lock, room)));
+    if (lock.pid <= 0)
+        return;
+    lock.pid = 0;
+    g_hash_table_add(locks->taken, g_strdup(write_lock(&lock, room)));
+}
+
 /* Exclusive locks only: the keeper has no holds for shared ones. */
 static void note_lines(struct proc_locks *locks, const char *content)
 {
     struct kernel_lock lock;
-    char room[LOCK_ROOM];
 
     for (const char *line = content; *line; line += *line == '\n') {
         if (kernel_lock_read(line, &lock) && lock.is_exclusive)
-            g_hash_table_add(locks->listed, g_strdup(write_lock(&lock, room)));
+            note(locks, lock);
         line += strcspn(line, "\n");
     }
 }
@@ -66,6 +76,7 @@ void proc_locks_read(struct proc_locks *ret_locks)
         .is_readable = true,
         .is_whole = true,
         .listed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+        .taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
     for (int i = 0; i < LISTS; i++) {
         g_string_truncate(content, 0);
@@ -79,6 +90,7 @@ void proc_locks_read(struct proc_locks *ret_locks)
 void proc_locks_clear(struct proc_locks *locks)
 {
     g_hash_table_unref(locks->listed);
+    g_hash_table_unref(locks->taken);
 }
 
 bool proc_locks_has(const struct proc_locks *locks, const struct kernel_lock *lock)
@@ -86,6 +98,15 @@ bool proc_locks_has(const struct proc_locks *locks, const struct kernel_lock *lo
     char room[LOCK_ROOM];
 
     return g_hash_table_contains(locks->listed, write_lock(lock, room));
+}
+
+bool proc_locks_has_next(const struct proc_locks *locks, const struct kernel_lock *lock)
+{
+    struct kernel_lock any = *lock;
+    char room[LOCK_ROOM];
+
+    any.pid = 0;
+    return lock->pid > 0 && !proc_locks_has(locks, lock) && g_hash_table_contains(locks->taken, write_lock(&any, room));
 }
 
 bool proc_locks_is_complete(void)

@@ -13,12 +13,16 @@ struct proc_locks {
 
     bool is_whole;      /* a longer list comes in pieces, and may leave out locks behind a lock that ends in between */
     GHashTable *listed; /* exclusive locks, as kernel_lock_write() writes */
+    GHashTable *taken;  /* the same without pids, of locks that have one */
 };
 
 void proc_locks_read(struct proc_locks *ret_locks);
 void proc_locks_clear(struct proc_locks *locks);
 
 bool proc_locks_has(const struct proc_locks *locks, const struct kernel_lock *lock);
+
+/* A lock that is not listed is over if another process has the file locked in the same way. */
+bool proc_locks_has_next(const struct proc_locks *locks, const struct kernel_lock *lock);
 
 /* Outside the first pid namespace a flock() lock is not listed once the process that took the lock has ended. */
 bool proc_locks_is_complete(void);

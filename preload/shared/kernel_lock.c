@@ -99,6 +99,12 @@ bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock)
     return true;
 }
 
+bool kernel_lock_is_of_other(const struct kernel_lock *one, const struct kernel_lock *other)
+{
+    return one->kind == other->kind && one->pid > 0 && other->pid > 0 && one->pid != other->pid &&
+           strcmp(one->inode, other->inode) == 0;
+}
+
 /*
  * Reads as much as fits, terminated; false, with errno, if the kernel does not let us. A descriptor with more than a
  * few locks has no whole-file lock.
@@ -125,6 +131,15 @@ static bool read_fdinfo(int folder, const char *fd, char ret_content[FDINFO_ROOM
     return got >= 0;
 }
 
+/* `scm_fds: N`, since Linux 5.6. */
+static bool has_files_underway(const char *content)
+{
+    static const char key[] = "\nscm_fds:";
+    const char *line = strstr(content, key);
+
+    return line && strtoul(line + sizeof key - 1, NULL, 10) > 0;
+}
+
 bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind, struct kernel_lock *ret_lock)
 {
     char content[FDINFO_ROOM];
@@ -138,6 +153,6 @@ bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind
             return true;
         }
     }
-    errno = 0;
+    errno = has_files_underway(content) ? EINPROGRESS : 0;
     return false;
 }

@@ -36,8 +36,15 @@ void kernel_lock_write(const struct kernel_lock *lock, struct text *text);
 bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock);
 
 /*
+ * True if another process took this lock, by the pid, and so the first one is over: a file has one exclusive lock of a
+ * kind at most. A lock without a pid may be either.
+ */
+bool kernel_lock_is_of_other(const struct kernel_lock *one, const struct kernel_lock *other);
+
+/*
  * The exclusive lock of this kind by this descriptor of the process that `folder`, an fd of /proc/PID, tells of. False
- * with errno 0: there is none; with another errno: the kernel does not tell.
+ * with errno 0: there is none; EINPROGRESS: none, but the descriptor is a socket with open files on their way to the
+ * process; with another errno: the kernel does not tell.
  */
 bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind, struct kernel_lock *ret_lock);
 

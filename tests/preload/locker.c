@@ -9,6 +9,7 @@
  *     lockf tlock ulock ltest                      by lockf()
  *     part last                                    bytes 10 to 14; the whole file as SEEK_END tells it
  *     reopen close-other dup                       opens a new descriptor for the next words; opens and closes; dup()
+ *     send receive                                 the file goes into a socket, and comes out to be closed
  *     fork                                         a child goes on; the parent ends by _exit() at once
  *     fork-wait                                    a child goes on; the parent goes on after the child's end
  *     wait                                         for a line
@@ -31,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -204,6 +206,36 @@ static void reopen(void)
     file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
+static int socket_ends[2];
+
+/* One descriptor with one byte. */
+union gift {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof file)];
+};
+
+static void send_file(void)
+{
+    union gift gift = { .header = {
+                            .cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+    struct iovec byte = { .iov_base = (char[]){ 'f' }, .iov_len = 1 };
+    struct msghdr message = { .msg_iov = &byte, .msg_iovlen = 1, .msg_control = &gift, .msg_controllen = sizeof gift };
+
+    memcpy(CMSG_DATA(&gift.header), &file, sizeof file);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket_ends) < 0 || sendmsg(socket_ends[0], &message, 0) < 0)
+        exit(3);
+    close(file);
+}
+
+/* The kernel closes a descriptor for which there is no room. */
+static void receive_file(void)
+{
+    char byte;
+
+    if (recv(socket_ends[1], &byte, 1, 0) != 1)
+        exit(3);
+}
+
 static int do_lock(const char *word, int *ret_result)
 {
     static const struct {
@@ -255,6 +287,10 @@ static void do_other(const char *word)
         close(open(path, O_RDONLY));
     else if (strcmp(word, "dup") == 0)
         file = dup(file);
+    else if (strcmp(word, "send") == 0)
+        send_file();
+    else if (strcmp(word, "receive") == 0)
+        receive_file();
     else if (strcmp(word, "fork") == 0 || strcmp(word, "fork-wait") == 0)
         fork_off(strcmp(word, "fork-wait") == 0);
     else if (strcmp(word, "wait") == 0)

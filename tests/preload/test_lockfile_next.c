@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lock file that goes on to a process that the keeper of the lock does not serve: another user's, another
+ * container's, or one without the module. The lock of the former process has ended then, however much the keeper cannot
+ * see; otherwise the next process waits for the keeper, and the keeper for the next process.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../lib/stranger.h"
+#include "host.h"
+
+#define MANY 200 /* locks, whose lines do not fit into one read of the kernel's list */
+#define NO_PTRACE "setpriv --bounding-set -sys_ptrace "
+#define HOLD "sh -c 'echo has; read go'"
+#define NO_MODULE "exec env -u LD_PRELOAD "
+#define AS_STRANGER "setpriv --reuid 61234 --regid 61234 --clear-groups "
+
+static int crowd[MANY];
+
+/* Makes the kernel's list of locks long. */
+static void lock_many(void)
+{
+    for (int i = 0; i < MANY; i++) {
+        crowd[i] = memfd_create("crowd", MFD_CLOEXEC);
+        assert_return_code(crowd[i], errno);
+        assert_return_code(flock(crowd[i], LOCK_EX), errno);
+    }
+}
+
+static void unlock_many(void)
+{
+    for (int i = 0; i < MANY; i++)
+        close(crowd[i]);
+}
+
+/* A process waits for the file's lock in the kernel: a line with `->` stands in the kernel's list. */
+static bool is_awaited(struct host *host)
+{
+    return host_run(host, "grep -q -- \"->.*:$(stat -c %i x.lock) \" /proc/locks") == 0;
+}
+
+/*
+ * The former job has the lock. `next` waits for the same file in the kernel, and has the file when the job ends. From
+ * then on no host but this one's kernel keeps the mutex.
+ */
+static void assert_mutex_is_free_when_the_file_goes_on(struct host *host, struct job *former, const char *next)
+{
+    const char *word = strstr(next, "setlkw") ? "setlkw 0" : "has";
+    struct job *after;
+
+    job_expect(former, word);
+    after = host_start(host, next);
+    wait_until(is_awaited(host));
+    job_go(former);
+    job_expect(after, word);
+    wait_until(!is_held("x.lock"));
+    job_finish(after);
+}
+
+/* root's keeper finds the lock of the next process, but as the lock of another. */
+static void test_a_mutex_is_free_when_a_stranger_has_the_file_next(void **state)
+{
+    struct job *former = host_start(a, "exec flock x.lock " HOLD);
+
+    (void)state;
+    lock_many();
+    assert_mutex_is_free_when_the_file_goes_on(a, former, NO_MODULE "flock x.lock " HOLD);
+    unlock_many();
+    assert_int_equal(job_end(former), 0);
+}
+
+/* The same for a keeper that may not look into the stranger's process, and asks the kernel by the file. */
+static void test_a_mutex_is_free_when_a_stranger_out_of_sight_has_the_file_next(void **state)
+{
+    struct host *c = host_make("c", "lease=60s");
+    struct job *former = host_start(c, "exec " NO_PTRACE "flock x.lock " HOLD);
+
+    (void)state;
+    lock_many();
+    assert_mutex_is_free_when_the_file_goes_on(c, former, NO_MODULE "flock x.lock " AS_STRANGER HOLD);
+    unlock_many();
+    assert_int_equal(job_end(former), 0);
+    host_end(c);
+}
+
+/* The same by fcntl(). */
+static void test_a_mutex_is_free_when_a_stranger_has_the_file_next_by_fcntl(void **state)
+{
+    struct host *d = host_make("d", "lease=60s");
+    struct job *former = host_start(d, "exec " NO_PTRACE "$LOCKER x.lock setlkw wait");
+
+    (void)state;
+    lock_many();
+    assert_mutex_is_free_when_the_file_goes_on(d, former, NO_MODULE "$LOCKER x.lock setlkw drop wait");
+    unlock_many();
+    assert_int_equal(job_end(former), 0);
+    host_end(d);
+}
+
+/* Two keepers, of two users, say, have locks of the same file: the second process gets the mutex as well. */
+static void test_the_next_process_goes_on_when_it_has_another_keeper(void **state)
+{
+    struct job *former = host_start_holder(a), *next;
+
+    (void)state;
+    lock_many();
+    next = host_start(b, "cd ../a; export DMUTEX_MAP=\"flock:$PWD/*.lock => f/%b lease=2s\"; exec flock x.lock " HOLD);
+    wait_until(is_awaited(a));
+    job_finish(former);
+    job_expect(next, "has");
+    assert_true(is_held("x.lock"));
+    unlock_many();
+    job_finish(next);
+}
+
+/* In a container, the kernel's list leaves the locks of other containers out. */
+static void test_a_mutex_is_free_when_a_process_outside_the_container_has_the_file_next(void **state)
+{
+    struct host *e = host_make("e", "lease=60s");
+    struct job *container =
+        host_start(e, "exec unshare -p -f --mount-proc sh -c 'exec 8<&0; flock x.lock sh -c \"echo has; read go <&8\"; "
+                      "read go <&8; true'");
+
+    (void)state;
+    assert_mutex_is_free_when_the_file_goes_on(e, container, NO_MODULE "flock x.lock " HOLD);
+    job_finish(container);
+    host_end(e);
+}
+
+/*
+ * The lock itself may be on its way to another process of the container, and then no process has it. Each closing of
+ * the file makes the keeper look.
+ */
+static void test_a_lock_goes_on_when_its_file_is_in_a_socket(void **state)
+{
+    struct host *g = host_make("g", "lease=60s");
+    struct job *container = host_start(g, "mkfifo end; exec unshare -p -f --mount-proc sh -c 'exec 8<&0; "
+                                          "$LOCKER x.lock flock send fork say has wait receive say gone <&8 8<&- & "
+                                          "wait; read end <end; true'");
+
+    (void)state;
+    job_expect(container, "flock 0");
+    job_expect(container, "has");
+    for (int i = 0; i < 15; i++) {
+        assert_int_equal(host_run(g, "exec 9<x.lock"), 0);
+        assert_int_equal(host_run(b, "flock -w 0.1 -E 9 x.lock true"), 9);
+    }
+    job_go(container);
+    job_expect(container, "gone");
+    wait_until(!is_held("x.lock"));
+    assert_int_equal(host_run(g, "echo >end"), 0);
+    assert_int_equal(job_end(container), 0);
+    host_end(g);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        host_test(test_a_mutex_is_free_when_a_stranger_has_the_file_next),
+        host_test(test_a_mutex_is_free_when_a_stranger_out_of_sight_has_the_file_next),
+        host_test(test_a_mutex_is_free_when_a_stranger_has_the_file_next_by_fcntl),
+        host_test(test_the_next_process_goes_on_when_it_has_another_keeper),
+        host_test(test_a_mutex_is_free_when_a_process_outside_the_container_has_the_file_next),
+        host_test(test_a_lock_goes_on_when_its_file_is_in_a_socket),
+    };
+
+    test_begin(argc, argv);
+    stranger_require();
+    return cmocka_run_group_tests(tests, host_pair_setup, host_pair_teardown);
+}
