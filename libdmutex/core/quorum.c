@@ -153,7 +153,7 @@ static void forget_round(struct dm_quorum *quorum)
     for (int i = 0; i < quorum->count; i++) {
         struct dm_leg *leg = &quorum->legs[i];
 
-        leg->is_asked = leg->is_open = false;
+        leg->is_asked = leg->is_open = leg->is_late = false;
         leg->agains = 0;
         leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
     }
@@ -205,6 +205,7 @@ void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_questio
     if (question == DM_QUORUM_RENEW)
         return;
     leg->is_asked = leg->is_open = true;
+    leg->is_late = false;
     leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
 }
 
@@ -261,7 +262,7 @@ void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_questio
     if (question != DM_QUORUM_RENEW) {
         bool is_again = answer && answer->verdict == DM_SAYS_AGAIN;
 
-        leg->is_open = false;
+        leg->is_open = leg->is_late = false;
         leg->is_asked = !is_again || leg->agains++ == AGAINS_MOST;
         if (answer && !(is_again && leg->is_asked))
             leg->said = *answer;
@@ -375,8 +376,23 @@ static int count_open(const struct dm_quorum *quorum)
     int open = 0;
 
     for (int i = 0; i < quorum->count; i++)
-        open += quorum->legs[i].is_open;
+        open += quorum->legs[i].is_open && !quorum->legs[i].is_late;
     return open;
+}
+
+void dm_quorum_mark_late(struct dm_quorum *quorum, bool is_first, int64_t now_ns)
+{
+    bool is_turn = quorum->manner != DM_QUORUM_DASH, is_decided;
+    int answered = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        answered += is_leg_certain(quorum, i, now_ns) || quorum->legs[i].said.verdict != DM_SAYS_NOTHING;
+    is_decided = answered >= dm_quorum_majority(quorum);
+    for (int i = 0; i < quorum->count; i++) {
+        struct dm_leg *leg = &quorum->legs[i];
+
+        leg->is_late = leg->is_open && (i == quorum->first ? is_first && (is_turn || is_decided) : is_decided);
+    }
 }
 
 /*
@@ -414,7 +430,7 @@ static enum dm_quorum_step step_turn(struct dm_quorum *quorum, bool is_patient, 
     const struct dm_leg *first = &quorum->legs[quorum->first];
     bool is_majority = dm_quorum_is_certain(quorum, now_ns);
 
-    if (first->is_open && (is_patient || !is_majority))
+    if (first->is_open && (is_patient || !is_majority) && !first->is_late)
         return DM_QUORUM_OPEN;
     if (first->said.verdict == DM_SAYS_QUEUED && quorum->manner != DM_QUORUM_PASS)
         return DM_QUORUM_QUEUED;
@@ -425,7 +441,7 @@ static enum dm_quorum_step step_turn(struct dm_quorum *quorum, bool is_patient, 
     if (is_refused(quorum))
         return DM_QUORUM_REFUSED;
     if (!is_leg_certain(quorum, quorum->first, now_ns))
-        return first->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT : DM_QUORUM_BEHIND;
+        return first->said.verdict == DM_SAYS_NOTHING && !first->is_late ? DM_QUORUM_SILENT : DM_QUORUM_BEHIND;
     return count_open(quorum) ? DM_QUORUM_OPEN : DM_QUORUM_MORE;
 }
 

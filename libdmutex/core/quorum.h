@@ -71,6 +71,7 @@ struct dm_leg {
 
     /* Of the round. */
     bool is_asked, is_open; /* a question went out; its answer is to come */
+    bool is_late;           /* open, and not waited for any more */
     uint8_t agains;         /* so often the server has done nothing, and was asked once more */
     struct dm_answer said;  /* NOTHING: no answer */
 };
@@ -127,6 +128,12 @@ void dm_quorum_lose(struct dm_quorum *quorum, int server, int64_t now_ns);
 
 /* The servers that are not certain are to be asked once more in this round. */
 void dm_quorum_ask_more(struct dm_quorum *quorum, int64_t now_ns);
+
+/*
+ * Nobody waits any more for the servers that are still silent, if a majority has answered: these decide.  For the first
+ * server only if is_first; a turn does not wait for it then, whoever has answered.  Late answers count if they come.
+ */
+void dm_quorum_mark_late(struct dm_quorum *quorum, bool is_first, int64_t now_ns);
 
 /*
  * The consequence of the answers so far.  is_patient: the answer of the first server is worth waiting for, because it

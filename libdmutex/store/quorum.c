@@ -58,7 +58,9 @@ static bool heeds_hint(struct dm_quorum_record *record, int server, int64_t now_
 
 /*
  * A grant by one server is a hint for an attempt that waits, and nothing for a hold.  A loss at one server is a loss if
- * no majority is left.
+ * no majority is left.  While answers to the lock are to come the majority may not have shown yet, so a renewal finds
+ * out: a member that lies must not end the hold by being quicker than an honest one.  Servers tell breaks by force
+ * alone in this way.
  */
 static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
 {
@@ -76,7 +78,12 @@ static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
         if (!record || !record->quorum.is_owned)
             return true;
         dm_quorum_lose(&record->quorum, child->index, now_ns);
-        return !dm_quorum_is_certain(&record->quorum, now_ns);
+        if (dm_quorum_is_certain(&record->quorum, now_ns))
+            return false;
+        if (!dm_quorum_is_open(&record->quorum, -1))
+            return true;
+        message->kind = DM_MESSAGE_ASK;
+        return heeds_hint(record, child->index, now_ns);
     case DM_MESSAGE_SIGNALLED:
         return false;
     default:

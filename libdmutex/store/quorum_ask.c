@@ -42,9 +42,10 @@ struct asking {
     const struct dm_deadline *deadline;
     char *reason;
     int64_t patient_until_ns;
-    int64_t give_up_ns; /* 0: the attempt has not had the first server */
-    bool is_near;       /* all that keeps the attempt from a majority is rivals, or one server */
-    unsigned full;      /* a set of servers with a full queue */
+    int64_t late_ns, first_late_ns; /* from then on silent servers are late: of a dash, and the first of a turn */
+    int64_t give_up_ns;             /* 0: the attempt has not had the first server */
+    bool is_near;                   /* all that keeps the attempt from a majority is rivals, or one server */
+    unsigned full;                  /* a set of servers with a full queue */
     int dashes;
     uint64_t chance;
 };
@@ -179,10 +180,13 @@ static bool is_crowded(struct asking *asking, int first)
 
 static void begin(struct asking *asking, enum dm_quorum_manner manner, int first)
 {
+    int64_t now_ns = dm_clock_boot_ns(), heartbeat_ns = asking->ask->lease_ms * DM_NS_PER_MS / 3;
     struct dm_quorum_record *record;
 
     asking->give_up_ns = 0;
-    asking->patient_until_ns = dm_clock_boot_ns() + PATIENCE_NS;
+    asking->patient_until_ns = now_ns + PATIENCE_NS;
+    asking->late_ns = now_ns + DM_QUORUM_PASS_NS;
+    asking->first_late_ns = now_ns + dm_max64(DM_QUORUM_PASS_NS, heartbeat_ns);
     asking->dashes += manner == DM_QUORUM_DASH;
     dm_mutex_lock(&asking->all->lock);
     record = dm_quorum_find(asking->all, asking->ask->attempt);
@@ -260,7 +264,10 @@ static bool begin_first_round(struct asking *asking)
     return true;
 }
 
-/* Posts the questions of the round.  Returns the servers with an answer to come. */
+/*
+ * Posts the questions of the round.  A server that cannot be asked now is asked later in the round: a young process may
+ * not have reached all yet.  Returns the servers with an answer to come.
+ */
 static unsigned post_questions(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
 {
     unsigned open = 0;
@@ -268,11 +275,24 @@ static unsigned post_questions(struct asking *asking, struct dm_quorum_record *r
     for (int i = 0; i < asking->all->count; i++) {
         enum dm_quorum_question question = dm_quorum_ask(&record->quorum, i, now_ns);
 
-        if (question != DM_QUORUM_NONE)
+        if (question != DM_QUORUM_NONE && dm_store_is_able(asking->all->children[i].store, asking->ask->place, DM_ASKS))
             dm_quorum_post_acquire(asking->all, record, i, question, asking->ask, asking->owed, asking->owed_count);
         open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
     }
     return open;
+}
+
+/* A first server that is silent is not the first of other attempts either, for a while. */
+static void note_late(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
+{
+    struct dm_quorum *quorum = &record->quorum;
+    bool is_turn = quorum->manner != DM_QUORUM_DASH;
+
+    if (now_ns < (is_turn ? asking->patient_until_ns : asking->late_ns))
+        return;
+    dm_quorum_mark_late(quorum, now_ns >= (is_turn ? asking->first_late_ns : asking->late_ns), now_ns);
+    if (is_turn && quorum->legs[quorum->first].is_late)
+        asking->all->children[quorum->first].shunned_until_ns = now_ns + DM_QUORUM_SILENT_NS;
 }
 
 /* Asks until the answers have a consequence.  A thread that is given up asks nothing: its release may be under way. */
@@ -287,8 +307,10 @@ static enum dm_quorum_step await_step(struct asking *asking)
 
         dm_mutex_lock(&asking->all->lock);
         record = dm_self_is_given_up() ? NULL : dm_quorum_find(asking->all, asking->ask->attempt);
-        if (record)
+        if (record) {
             open = post_questions(asking, record, now_ns);
+            note_late(asking, record, now_ns);
+        }
         step = record ? dm_quorum_step(&record->quorum, now_ns < asking->patient_until_ns, now_ns) : DM_QUORUM_SILENT;
         dm_mutex_unlock(&asking->all->lock);
         if (step != DM_QUORUM_OPEN || dm_deadline_left_ns(asking->deadline) == 0)

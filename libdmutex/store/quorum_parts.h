@@ -127,6 +127,9 @@ struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const st
  */
 #define DM_QUORUM_PASS_NS (200 * DM_NS_PER_MS)
 
+/* So long turns are taken elsewhere after a child was asked for one and said nothing. */
+#define DM_QUORUM_SILENT_NS (10 * DM_NS_PER_S)
+
 /* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);
 

@@ -311,7 +311,8 @@ static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
                      leg->said.verdict == DM_SAYS_AGAIN;
 
     if (!has_turns)
-        child->shunned_until_ns = dm_clock_boot_ns() + SHUN_NS;
+        child->shunned_until_ns =
+            dm_clock_boot_ns() + (leg->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT_NS : SHUN_NS);
 }
 
 /* answers NULL: none will come. */

@@ -323,6 +323,148 @@ static void test_calls_do_what_they_do_beside_a_member_that_lies(void **state)
     impostor_end();
 }
 
+/* ---- silence ----------------------------------------------------------------------------- */
+
+/* Nobody waits for an answer until then. */
+#define LONG "command_timeout=60000&connect_timeout=60000"
+#define HOUR 3600000
+
+static const char *url_of_ports(const int ports[TRIO])
+{
+    static char url[256];
+
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&" LONG, ports[0],
+             ports[1], ports[2]);
+    return url;
+}
+
+/* It greets, and answers no script. */
+static struct actor *start_beside_silence(int silent)
+{
+    int ports[TRIO] = { trio[0]->port, trio[1]->port, trio[2]->port };
+
+    impostor_begin(trio[0]->folder);
+    impostor_be(MANNER_LYING, "", 0);
+    ports[silent] = impostor_port();
+    return actor_start_at(url_of_ports(ports));
+}
+
+static void end_beside_silence(struct actor *actor)
+{
+    impostor_end();
+    actor_end(actor);
+}
+
+/* A young process has reached two servers, of which one is silent, and then the third. */
+static void test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock(void **state)
+{
+    struct proxy *proxy = proxy_start(trio[1]);
+    struct actor *actor;
+    int ports[TRIO] = { trio[0]->port };
+
+    (void)state;
+    assert_int_equal(sscanf(proxy_tcp_url(proxy), "redis://127.0.0.1:%d", &ports[1]), 1);
+    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_ALL);
+    impostor_begin(trio[0]->folder);
+    impostor_be(MANNER_LYING, "", 0);
+    ports[2] = impostor_port();
+    actor = actor_start_at(url_of_ports(ports));
+    actor_do(actor, "0", "init q/late lease=%d fair", HOUR);
+    actor_send(actor, "trylock q/late");
+    wait_until(trio_has(0, "lock", "q/late"));
+    proxy_pass(proxy);
+    actor_expect(actor, "0");
+    actor_do(actor, "0", "unlock q/late");
+    end_beside_silence(actor);
+    proxy_end(proxy);
+}
+
+/* One server is free, one is held by somebody else, one is silent. */
+static void test_a_trylock_is_answered_beside_a_silent_member(void **state)
+{
+    struct actor *lone = actor_start_holder(trio[1], "q/silent", ""), *actor = start_beside_silence(2);
+
+    (void)state;
+    actor_do(actor, "EBUSY", "trylock q/silent");
+    end_beside_silence(actor);
+    actor_do(lone, "0", "unlock q/silent");
+    actor_end(lone);
+}
+
+/* Both have been in each other's way just now, so the next lock of each takes a turn at once. */
+static void cross(struct actor *actor, const char *name)
+{
+    actor_do(trio_holder, "0", "lock %s", name);
+    actor_send(actor, "lock %s", name);
+    wait_until(trio_waiters(name) > 0);
+    actor_do(trio_holder, "0", "unlock %s", name);
+    actor_expect(actor, "0");
+    actor_send(trio_holder, "lock %s", name);
+    wait_until(trio_waiters(name) > 0);
+    actor_do(actor, "0", "unlock %s", name);
+    actor_expect(trio_holder, "0");
+}
+
+/* The name's turns are at the silent server; the waiter comes into the queue of another while the holder is inside. */
+static void test_a_waiter_leaves_a_silent_server(void **state)
+{
+    int home = warm_up("q/leave");
+    struct actor *actor;
+
+    (void)state;
+    actor_do(trio_holder, "0", "init q/leave lease=1000 fair");
+    actor = start_beside_silence(home);
+    actor_do(actor, "0", "init q/leave lease=1000 fair");
+    cross(actor, "q/leave");
+    actor_send(actor, "lock q/leave");
+    wait_until(trio_waiters("q/leave") > 0);
+    actor_do(trio_holder, "0", "unlock q/leave");
+    actor_expect(actor, "0");
+    actor_do(actor, "0", "unlock q/leave");
+    end_beside_silence(actor);
+}
+
+/* ---- losses ------------------------------------------------------------------------------ */
+
+/* As a break by force at this server alone would. */
+static void tell_lost(int server, const char *name)
+{
+    const char *hold = side_text(trio[server]->side, "HGET %s hold", key_of("state", name));
+    unsigned long long attempt;
+    char uuid[40], message[40];
+
+    assert_int_equal(sscanf(hold, "%39[^:]:%*u:%llu", uuid, &attempt), 2);
+    snprintf(message, sizeof message, "lost %llu", attempt);
+    assert_int_equal(side_int(trio[server]->side, "PUBLISH dmutex:inbox:%s %s", uuid, message), 1);
+}
+
+/* One server and the liar have granted the lock; the third has, too, and its answer is on the way. */
+static void test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answered(void **state)
+{
+    int home = warm_up("q/quick"), slow = (home + 1) % TRIO, liar = (home + 2) % TRIO;
+    int ports[TRIO] = { trio[0]->port, trio[1]->port, trio[2]->port };
+    struct proxy *proxy = proxy_start(trio[slow]);
+    struct actor *actor;
+    int64_t scripts;
+
+    (void)state;
+    assert_int_equal(sscanf(proxy_tcp_url(proxy), "redis://127.0.0.1:%d", &ports[slow]), 1);
+    actor = actor_start_at(url_of_ports(ports));
+    actor_do(actor, "0", "init q/quick lease=%d fair", LEASE);
+    cross(actor, "q/quick"); /* the process has inboxes */
+    actor_do(trio_holder, "0", "unlock q/quick");
+    proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "lock:quick", 1);
+    actor_do(actor, "0", "lock q/quick");
+    wait_until(proxy_hits(proxy) == 1);
+    scripts = side_calls(trio[liar]->side, "evalsha");
+    tell_lost(liar, "q/quick");
+    wait_until(side_calls(trio[liar]->side, "evalsha") > scripts); /* the process has heard the message */
+    proxy_pass(proxy);
+    actor_do(actor, "0", "unlock q/quick");
+    actor_end(actor);
+    proxy_end(proxy);
+}
+
 int main(int argc, char **argv)
 {
 #define USUAL(test) cmocka_unit_test_setup_teardown(test, trio_begin_test, trio_end_test)
@@ -334,6 +476,10 @@ int main(int argc, char **argv)
         USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
         USUAL(test_hints_without_end_are_heeded_now_and_then),
         USUAL(test_calls_do_what_they_do_beside_a_member_that_lies),
+        USUAL(test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock),
+        USUAL(test_a_trylock_is_answered_beside_a_silent_member),
+        USUAL(test_a_waiter_leaves_a_silent_server),
+        USUAL(test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answered),
     };
 
     test_begin(argc, argv);

@@ -250,6 +250,69 @@ static void test_a_turn_goes_elsewhere_when_the_queue_is_full(void **state)
     assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
 }
 
+/* ---- silent servers ---------------------------------------------------------------------- */
+
+static void mark_late(bool is_first)
+{
+    dm_quorum_mark_late(&quorum, is_first, at(1));
+}
+
+/* Its answer counts if it comes. */
+static void test_a_dash_waits_for_a_silent_server_until_the_others_decide(void **state)
+{
+    (void)state;
+    dash(1, false);
+    mark_late(true);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN); /* one of three decides nothing */
+    say(1, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    mark_late(true);
+    assert_int_equal(step_at(1), DM_QUORUM_REFUSED);
+    own(2, 0, 7);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
+static void test_a_lock_goes_behind_others_when_the_first_server_of_a_dash_is_silent(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_DASH, true, 0);
+    send_all(0);
+    own(1, 0, 7);
+    say(2, DM_SAYS_BUSY);
+    mark_late(false);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    mark_late(true);
+    assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
+}
+
+static void test_a_turn_goes_elsewhere_when_the_first_server_is_silent(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_TURN, true, 0);
+    send_all(0);
+    mark_late(false);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    mark_late(true);
+    assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
+}
+
+/* The silent server is not asked once more meanwhile. */
+static void test_a_turn_asks_the_busy_server_again_beside_a_silent_one(void **state)
+{
+    (void)state;
+    dm_quorum_begin(&quorum, DM_QUORUM_CONFIRM, true, 0);
+    assert_int_equal(send_all(0), 3);
+    answer(0, DM_QUORUM_QUEUE, 0, (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 5 });
+    say(1, DM_SAYS_BUSY);
+    assert_int_equal(step_at(1), DM_QUORUM_OPEN);
+    mark_late(false);
+    assert_int_equal(step_at(1), DM_QUORUM_MORE);
+    dm_quorum_ask_more(&quorum, at(1));
+    assert_int_equal(send_all(1), 1);
+    own(1, 1, 6);
+    assert_int_equal(step_at(1), DM_QUORUM_OWNED);
+}
+
 static void test_a_round_is_silent_when_two_do_not_answer(void **state)
 {
     (void)state;
@@ -308,6 +371,10 @@ int main(void)
         THREE(test_an_attempt_waits_on_when_it_cannot_pass),
         THREE(test_an_attempt_that_passes_owns_when_the_first_server_is_silent),
         THREE(test_a_turn_goes_elsewhere_when_the_queue_is_full),
+        THREE(test_a_dash_waits_for_a_silent_server_until_the_others_decide),
+        THREE(test_a_lock_goes_behind_others_when_the_first_server_of_a_dash_is_silent),
+        THREE(test_a_turn_goes_elsewhere_when_the_first_server_is_silent),
+        THREE(test_a_turn_asks_the_busy_server_again_beside_a_silent_one),
         THREE(test_a_round_is_silent_when_two_do_not_answer),
         THREE(test_a_server_that_has_done_nothing_is_asked_again),
         THREE(test_a_server_has_no_answer_when_it_does_nothing_again_and_again),
