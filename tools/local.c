@@ -8,7 +8,6 @@
 
 #include <dmutex/dmutex.h>
 
-#include "api/view.h"
 #include "base/clock.h"
 #include "json.h"
 #include "probe.h"
@@ -94,21 +93,71 @@ static int print(const struct local *local, bool is_json)
 
 /* ---- stop -------------------------------------------------------------------------------- */
 
-static void count(void *user, const struct dm_seen *seen)
+/* So long the server executes no command that writes, unless it has ended before. */
+#define PAUSE_MS "5000"
+
+/* False: say() has told why. */
+static bool ask(struct probe *probe, struct local *local, const char *const *words, redisReply **ret_reply)
 {
-    *(int *)user += seen->info.shown.locked;
+    *ret_reply = probe_ask(probe, words, local->reason);
+    if (*ret_reply && (*ret_reply)->type != REDIS_REPLY_ERROR)
+        return true;
+    say("the server cannot be asked: %s", *ret_reply ? (*ret_reply)->str : local->reason);
+    if (*ret_reply)
+        dm_reply_free(*ret_reply);
+    return false;
+}
+
+/* The locks of all prefixes; -1: say() has told why. */
+static long count_locks(struct probe *probe, struct local *local)
+{
+    char cursor[24] = "0";
+    redisReply *reply;
+    long count = 0;
+
+    do {
+        if (!ask(probe, local, (const char *const[]){ "SCAN", cursor, "MATCH", "*:{*}:lock:*", "COUNT", "1000", NULL },
+                 &reply))
+            return -1;
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str) {
+            snprintf(cursor, sizeof cursor, "%s", reply->element[0]->str);
+            count += (long)reply->element[1]->elements;
+        }
+        dm_reply_free(reply);
+    } while (strcmp(cursor, "0") != 0);
+    return count;
+}
+
+/*
+ * A server with locks goes on, because its holders would go on as if they had the locks until their leases end.  No
+ * lock is granted between the look and the end, because the server is paused.
+ */
+static int pause_if_idle(struct probe *probe, struct local *local)
+{
+    redisReply *reply;
+    long locks;
+
+    if (!ask(probe, local, (const char *const[]){ "CLIENT", "PAUSE", PAUSE_MS, "WRITE", NULL }, &reply))
+        return TOOL_UNREACHABLE;
+    dm_reply_free(reply);
+    locks = count_locks(probe, local);
+    if (locks == 0)
+        return 0;
+    if (ask(probe, local, (const char *const[]){ "CLIENT", "UNPAUSE", NULL }, &reply))
+        dm_reply_free(reply);
+    if (locks < 0)
+        return TOOL_UNREACHABLE;
+    say("%ld locks are held there; --force stops the server all the same", locks);
+    return TOOL_NO;
 }
 
 /* SHUTDOWN is answered by the end of the connection. */
-static int shut_down(struct local *local)
+static int shut_down(struct probe *probe, struct local *local)
 {
-    struct probe *probe = probe_new(local->url);
     struct dm_deadline deadline = dm_deadline_in_ms(local->url->command_timeout_ms);
     const struct timespec pause = { 0, 5 * DM_NS_PER_MS };
-    redisReply *reply = NULL;
+    redisReply *reply = probe_ask(probe, (const char *const[]){ "SHUTDOWN", "NOSAVE", NULL }, local->reason);
 
-    if (probe && probe_connect(probe, local->reason))
-        reply = probe_ask(probe, (const char *const[]){ "SHUTDOWN", "NOSAVE", NULL }, local->reason);
     if (reply) {
         say("the server does not end: %s", reply->type == REDIS_REPLY_ERROR ? reply->str : "an unknown answer");
         dm_reply_free(reply);
@@ -123,23 +172,39 @@ static int shut_down(struct local *local)
     return TOOL_UNREACHABLE;
 }
 
-/* A server with locks goes on, because its holders would go on as if they had the locks until their leases end. */
+static int stop_barred(struct local *local, bool is_forced)
+{
+    struct probe *probe = probe_new(local->url);
+    int status = 0;
+
+    if (!probe || !probe_connect(probe, local->reason)) {
+        say("%s", probe ? local->reason : "out of memory");
+        return TOOL_UNREACHABLE;
+    }
+    if (!is_forced)
+        status = pause_if_idle(probe, local);
+    if (status == 0)
+        status = shut_down(probe, local);
+    if (status == 0 && !is_forced)
+        dm_local_note_idle(local->url);
+    return status;
+}
+
+/* Nobody starts the next server before it is known how this one has ended. */
 static int stop(struct local *local, bool is_forced, bool is_json)
 {
-    int locks = 0, status = 0;
+    int bar, status = 0;
 
     look(local);
-    if (!local->is_running) {
-        print(local, is_json);
-        return 0;
+    if (local->is_running) {
+        bar = dm_local_bar_starts(local->url, local->reason);
+        if (bar < 0) {
+            say("%s", local->reason);
+            return TOOL_UNREACHABLE;
+        }
+        status = stop_barred(local, is_forced);
+        close(bar);
     }
-    if (!is_forced && (dmutex_configure_np("local:") != 0 || dm_view_all(NULL, 0, count, &locks) != 0))
-        return tool_failed(NULL);
-    if (locks > 0) {
-        say("%d locks are held there; --force stops the server all the same", locks);
-        return TOOL_NO;
-    }
-    status = shut_down(local);
     if (status == 0)
         print(local, is_json);
     return status;

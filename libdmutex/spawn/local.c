@@ -106,8 +106,12 @@ static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret
 
 /* ---- present ----------------------------------------------------------------------------- */
 
-/* Of a server that was started when no process was left of those that had used the server before. */
+/*
+ * Of a server that was started when nobody could hold anything; and of a server that has ended so, until the next one
+ * is started, which takes the file over by rename().
+ */
 #define ALONE_FILE "alone"
+#define IDLE_FILE "idle"
 
 /* The folder, locked by this process since it first connected; -1 before.  Atomic. */
 static int presence = -1;
@@ -169,17 +173,24 @@ static bool is_deserted(int folder)
     return is_ours;
 }
 
+/* Where the file cannot be made, the next server has a grace too many. */
+static void make_file(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 /*
  * Writes down whether the server to be started is alone.  False with the reason: the file of another server remains.
  */
 static bool note_start(int folder, const char *directory, char *ret_reason)
 {
-    int fd;
-
+    if (renameat(folder, IDLE_FILE, folder, ALONE_FILE) == 0)
+        return true;
     if (is_deserted(folder)) {
-        fd = openat(folder, ALONE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd >= 0)
-            close(fd);
+        make_file(folder, ALONE_FILE);
         return true;
     }
     dm_log_info("programs that used the local server before are still there: the new one begins with a grace");
@@ -325,17 +336,24 @@ static int connect_or_start(int folder, const struct dm_url *url, const char *di
     return fd;
 }
 
-/* One starter at a time: the lock goes with the descriptor, also when the starter's process dies. */
+/* One starter at a time: the lock goes with the descriptor, also when its process dies.  -1 with the reason. */
+static int lock_starters(int folder, const char *directory, char *ret_reason)
+{
+    int lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (lock < 0)
+        complain(ret_reason, "%.90s/lock cannot be made: %s", directory, strerror(errno));
+    while (lock >= 0 && flock(lock, LOCK_EX) < 0 && errno == EINTR)
+        continue;
+    return lock;
+}
+
 static int start_locked(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
-    int lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;
+    int lock = lock_starters(folder, directory, ret_reason), fd;
 
-    if (lock < 0) {
-        complain(ret_reason, "%.90s/lock cannot be made: %s", directory, strerror(errno));
+    if (lock < 0)
         return -1;
-    }
-    while (flock(lock, LOCK_EX) < 0 && errno == EINTR)
-        continue;
     fd = connect_or_start(folder, url, directory, ret_reason);
     close(lock);
     return fd;
@@ -376,4 +394,39 @@ int dm_local_open(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_
         find_grace(folder, url);
     close(folder);
     return fd;
+}
+
+/* ---- ended ------------------------------------------------------------------------------- */
+
+static int open_folder(const struct dm_url *url, char ret_directory[256], char *ret_reason)
+{
+    struct dm_fault fault;
+    int folder;
+
+    copy_folder(url, ret_directory);
+    folder = dm_place_open_own(ret_directory, false, &fault);
+    return folder >= 0 ? folder : refuse(&fault, true, ret_reason);
+}
+
+int dm_local_bar_starts(const struct dm_url *url, char ret_reason[DM_REASON_ROOM])
+{
+    char directory[256];
+    int folder = open_folder(url, directory, ret_reason), lock;
+
+    if (folder < 0)
+        return -1;
+    lock = lock_starters(folder, directory, ret_reason);
+    close(folder);
+    return lock;
+}
+
+void dm_local_note_idle(const struct dm_url *url)
+{
+    char directory[256], reason[DM_REASON_ROOM];
+    int folder = open_folder(url, directory, reason);
+
+    if (folder < 0)
+        return;
+    make_file(folder, IDLE_FILE);
+    close(folder);
 }

@@ -75,6 +75,46 @@ static void test_local_stops_no_server_when_locks_are_held(void **state)
     assert_status(0);
 }
 
+/* Locks of another prefix are locks, too. */
+static void test_local_stops_no_server_when_locks_of_another_prefix_are_held(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("rm -f $F/begun");
+    pid = tool_start("DMUTEX_URL=local:?prefix=other exec $dmutex run t/x -- sh -c 'echo >$F/begun; read go <$F/go'");
+    wait_until(tool_has("begun"));
+    command_run("exec $dmutex local stop");
+    assert_status(1);
+    assert_errors("1 locks are held there");
+    tool_go();
+    assert_int_equal(tool_await(pid), 0);
+}
+
+/*
+ * A server that was stopped while nothing was held leaves nobody to wait for: the next one grants at once, although a
+ * process is there that used the one before.  After --force it does not.
+ */
+static void test_local_has_no_grace_after_a_stop_when_nothing_was_held(void **state)
+{
+    struct actor *user, *other;
+
+    (void)state;
+    user = actor_start_with(NULL, "DMUTEX_URL=local:", NULL);
+    actor_do(user, "0", "lock t/idle");
+    actor_do(user, "0", "unlock t/idle");
+    command_run("exec $dmutex local stop");
+    assert_status(0);
+    other = actor_start_with(NULL, "DMUTEX_URL=local:", NULL);
+    actor_do(other, "0", "trylock t/idle");
+    command_run("exec $dmutex local stop --force");
+    assert_status(0);
+    command_run("DMUTEX_URL=local: exec $dmutex run -n t/idle true");
+    assert_status(75);
+    actor_end(user);
+    actor_end(other);
+}
+
 /* A folder that other users can change is no place for a server. */
 static void test_local_refuses_when_the_folder_is_not_private(void **state)
 {
@@ -127,6 +167,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local_starts_and_stops_the_server_when_told),
         cmocka_unit_test(test_local_stops_no_server_when_locks_are_held),
+        cmocka_unit_test(test_local_stops_no_server_when_locks_of_another_prefix_are_held),
+        cmocka_unit_test(test_local_has_no_grace_after_a_stop_when_nothing_was_held),
         cmocka_unit_test(test_local_refuses_when_the_folder_is_not_private),
         cmocka_unit_test(test_local_refuses_when_the_usage_is_wrong),
         cmocka_unit_test(test_names_lists_the_names_of_a_program),
