@@ -67,7 +67,7 @@ run_page()
     mkdir -m 700 "$DMUTEX_LOCAL_DIR"
     { cat "$scratch/head"; awk -v needs="$2" -f "$scripts/page.awk" "$guide/$page.md"; } >"$PAGE_FOLDER/script"
     chmod +x "$PAGE_FOLDER/script"
-    timeout -k 5 120 sh "$scratch/quickstart" >"$PAGE_FOLDER/output" 2>&1
+    timeout -k 5 600 sh "$scratch/quickstart" >"$PAGE_FOLDER/output" 2>&1
     [ $? -ne 124 ] || echo "the page did not end" >>"$PAGE_FOLDER/complaints"
     [ -e "$PAGE_FOLDER/begun" ] || echo "the page did not begin" >>"$PAGE_FOLDER/complaints"
 }

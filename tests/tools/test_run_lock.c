@@ -192,11 +192,11 @@ static void test_run_gives_up_when_the_lock_is_held(void **state)
         int status;
         bool tells;
     } cases[] = {
-        { "-n", 75, false },       { "-n -E 3", 3, false },
-        { "--nb -x", 75, false },  { "-w 0", 75, false },
-        { "-w 0.05", 75, true },   { "--wait 0.05 -E 0", 0, true },
-        { "-qw 0.05", 75, false }, { "--quiet --timeout 0.05 -E 0", 0, false },
-        { "-en", 75, false },      { "--exclusive --nonblock --conflict-exit-code 4", 4, false },
+        { "-n", 75, false },      { "-n -E 3", 3, false },
+        { "--nb -x", 75, false }, { "-w 0", 75, false },
+        { "-w 0.5", 75, true },   { "--wait 0.5 -E 0", 0, true },
+        { "-qw 0.5", 75, false }, { "--quiet --timeout 0.5 -E 0", 0, false },
+        { "-en", 75, false },     { "--exclusive --nonblock --conflict-exit-code 4", 4, false },
     };
     struct actor *holder = actor_start_holder(the_server, "t/held", "");
     char held_by[60];
@@ -210,7 +210,7 @@ static void test_run_gives_up_when_the_lock_is_held(void **state)
             assert_string_equal(ran.errors, "");
             continue;
         }
-        assert_errors("dmutex: t/held: not acquired within 0.05 s: held for ");
+        assert_errors("dmutex: t/held: not acquired within 0.5 s: held for ");
         assert_errors(held_by);
     }
     assert_false(tool_has("ran"));
