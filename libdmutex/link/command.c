@@ -67,6 +67,10 @@ char *dm_number_write(char *to, uint64_t number)
     char *first = digits + sizeof digits;
     size_t length;
 
+    if (number < 10) { /* most are lengths of arguments */
+        *to = (char)('0' + number);
+        return to + 1;
+    }
     do
         *--first = (char)('0' + number % 10);
     while (number /= 10);
