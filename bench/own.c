@@ -71,8 +71,9 @@ void own_try_busy(struct own *own, redisContext *context)
 
 void own_unlock_by(struct own *own, own_command_fn command, void *user)
 {
-    const char *words[] = { "EVALSHA",    dm_sha_release, "4", own->keys[0],    own->keys[1], own->keys[2],
-                            own->keys[3], own->id,        "0", "dmutex:inbox:", ORIGIN };
+    const char *words[] = { "EVALSHA",           dm_sha_release,  "4",          own->keys[0],
+                            own->keys[1],        own->keys[2],    own->keys[3], own->id,
+                            "-0 0 1 1 host own", "dmutex:inbox:", ORIGIN };
 
     expect(command(user, BENCH_COUNT(words), words), "released");
 }

@@ -284,6 +284,7 @@ lua_includes = \
     libdmutex/redis/lua/_base.lua \
     libdmutex/redis/lua/_clock.lua \
     libdmutex/redis/lua/_condition.lua \
+    libdmutex/redis/lua/_ended.lua \
     libdmutex/redis/lua/_grant.lua \
     libdmutex/redis/lua/_guard.lua \
     libdmutex/redis/lua/_handover.lua \

@@ -178,6 +178,7 @@ server_inner_tests = \
     tests/server/test_scripts_death \
     tests/server/test_scripts_faults \
     tests/server/test_scripts_grace \
+    tests/server/test_scripts_last \
     tests/server/test_scripts_lone \
     tests/server/test_scripts_numbers \
     tests/server/test_scripts_own \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex show: the server's data of one name: of the mutex the holder, the queue, the health, and the conditions that
- * are bound to the mutex; of the condition the waiters.  A mutex and a condition may have one name.
+ * dmutex show: the server's data of one name: of the mutex the holder, or the last holder of a free one, the queue, the
+ * health, and the conditions that are bound to the mutex; of the condition the waiters.  A mutex and a condition may
+ * have one name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <dmutex/dmutex.h>
 
 #include "api/view.h"
+#include "base/date.h"
 #include "say.h"
 #include "seen.h"
 #include "tool.h"
@@ -80,6 +82,34 @@ static void print_hold(const struct seen *seen)
         puts("  kept      perhaps no thread is inside: the process keeps the lease for its next lock");
 }
 
+/* An end by the lease is one that the holder's process did not see, or did not see in time. */
+static const struct {
+    const char *word, *sentence;
+} ends[] = {
+    [DM_END_UNLOCKED] = { "unlocked", "unlocked" },
+    [DM_END_DIED] = { "died", "not given back: the holder died, stopped or was cut off" },
+    [DM_END_NOT_RECOVERABLE] = { "notrecoverable", "unlocked after a death without making the data consistent" },
+    [DM_END_BROKEN] = { "broken", "broken by force" },
+};
+
+/* A moment of the server's clock, in UTC. */
+static const char *date(int64_t us, char ret_text[DM_DATE_ROOM])
+{
+    dm_date_write(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, ret_text);
+    return ret_text;
+}
+
+static void print_last(const struct dm_last *last)
+{
+    char party[SEEN_PARTY_ROOM], moment[DM_DATE_ROOM], held[SAY_TIME_ROOM], ago[SAY_TIME_ROOM];
+
+    printf("  last      %s, thread %" PRIu64 "\n", seen_party(last->pid, last->host, last->program, party),
+           last->thread);
+    printf("  from      %s, for %s\n", date(last->from_us, moment), say_time(last->held_ms, held));
+    printf("  to        %s, %s ago\n", date(last->from_us + last->held_ms * 1000, moment), say_time(last->ago_ms, ago));
+    printf("  end       %s\n", ends[last->how].sentence);
+}
+
 static void print_queue(const struct seen *seen)
 {
     uint32_t waiters = seen->data.info.shown.waiters;
@@ -128,6 +158,8 @@ static void print_mutex(const struct seen *seen, const struct conditions *condit
         print_hold(seen);
     else
         puts("  free");
+    if (seen->data.last.is_known && !info->shown.locked)
+        print_last(&seen->data.last);
     if (info->shown.token)
         printf("  token     %" PRIu64 "\n", info->shown.token << DM_TOKEN_SHIFT);
     printf("  waiting   %" PRIu32 "\n", info->shown.waiters);
@@ -167,11 +199,33 @@ static void print(const struct look *look)
         print_condition(&look->condition);
 }
 
+/* Null if the mutex is held, or the server remembers nobody. */
+static void write_last(struct json *json, const struct seen *seen)
+{
+    const struct dm_last *last = &seen->data.last;
+
+    if (!last->is_known || seen->data.info.shown.locked) {
+        json_null(json, "last_holder");
+        return;
+    }
+    json_open(json, "last_holder", '{');
+    json_text(json, "program", last->program);
+    json_number(json, "pid", last->pid);
+    json_text(json, "host", last->host);
+    json_number(json, "thread", (int64_t)last->thread);
+    json_moment(json, "since", last->from_us / 1000);
+    json_moment(json, "until", last->from_us / 1000 + last->held_ms);
+    json_number(json, "held_ms", last->held_ms);
+    json_text(json, "end", ends[last->how].word);
+    json_close(json);
+}
+
 static void write_mutex(struct json *json, const struct look *look)
 {
     const struct conditions *conditions = &look->conditions;
 
     seen_json(json, &look->mutex);
+    write_last(json, &look->mutex);
     if (conditions->are_known) {
         json_open(json, "conditions", '[');
         for (int i = 0; i < conditions->count; i++) {

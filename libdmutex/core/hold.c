@@ -332,7 +332,11 @@ static void begin_giving_back(struct dm_hold *hold, enum dm_end end, int64_t now
     if (hold->back.is_pending)
         return;
     hold->back = (struct dm_giving_back){
-        .is_pending = true, .end = end, .due_ns = now_ns, .until_ns = lease_end_ns(hold, now_ns)
+        .is_pending = true,
+        .end = end,
+        .held_ms = hold->granted_ns ? (now_ns - hold->granted_ns) / DM_NS_PER_MS : 0,
+        .due_ns = now_ns,
+        .until_ns = lease_end_ns(hold, now_ns),
     };
 }
 
@@ -498,6 +502,7 @@ static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_an
     hold->is_wanted = false;
     hold->is_owner_dead = answer->is_owner_dead;
     hold->is_token_soft = answer->is_token_soft;
+    hold->granted_ns = now_ns;
     hold->certain_until_ns = 0;
     dm_hold_restart_maxhold(hold, now_ns);
     extend(hold, request, answer, now_ns);

@@ -81,6 +81,7 @@ struct dm_giving_back {
     bool is_pending; /* the store has not confirmed the release */
     bool is_named;   /* an acquire has had the store release the hold, maybe before the hold's own release */
     enum dm_end end;
+    int64_t held_ms; /* since the grant; 0: none was */
     unsigned sends;
     int64_t due_ns;   /* when to send (again); DM_NEVER while the release is on the way */
     int64_t until_ns; /* when the lease has ended the hold */
@@ -115,6 +116,7 @@ struct dm_hold {
     unsigned depth;
     uint64_t token;  /* the store's */
     uint64_t server; /* the server that confirmed the hold last, as the caller counts servers */
+    int64_t granted_ns;
     int64_t certain_until_ns;
     int64_t hold_ends_ns; /* max-hold, once is_entered */
     int64_t renew_ns;     /* when to renew; DM_NEVER while a renewal is on the way */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "base/self.h"
 #include "redis/reply.h"
 #include "store/calls.h"
 
@@ -417,20 +418,42 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
     return dm_store_answer_or_nonsense(reply, ret_reason);
 }
 
+/* What a release says: the id of the attempt, and "-<how> <held ms> <thread> <label>", the text of the ended hold. */
+struct release_texts {
+    struct dm_identity identity;
+    char ended[4 + 2 * DM_ARG_DIGITS + DM_LABEL_ROOM];
+};
+
+static char *write_ended(char *to, const struct dm_store *store, const struct dm_ask *ask, enum dm_end end)
+{
+    *to++ = '-';
+    *to++ = (char)('0' + end);
+    *to++ = ' ';
+    to = dm_number_write(to, (uint64_t)ask->held_ms);
+    *to++ = ' ';
+    to = dm_number_write(to, dm_self_tid(ask->thread));
+    *to++ = ' ';
+    return stpcpy(to, dm_redis(store)->label);
+}
+
 /* Shared by the awaited and the posted release. */
 static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                          struct dm_identity *identity, struct dm_args *args)
+                          struct release_texts *texts, struct dm_args *args)
 {
-    if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), 4, 3))
+    char *ended = texts->ended;
+
+    if (!dm_store_begin(args, SCRIPT(store, release), dm_store_count_keys(ask), end == DM_END_UNLOCKED ? 4 : 5, 3))
         return false;
     args->is_for_ending = true;
     args->is_news_first = ask->is_contested;
-    dm_store_identify(identity, store, ask->thread, ask->attempt);
+    dm_store_identify(&texts->identity, store, ask->thread, ask->attempt);
     dm_store_put_all_keys(args, ask);
-    dm_args_text(args, identity->text);
-    dm_args_number(args, end);
+    dm_args_text(args, texts->identity.text);
+    dm_args_bytes(args, ended, (size_t)(write_ended(ended, store, ask, end) - ended));
     dm_args_text(args, ask->place->inbox);
     dm_args_origin(args);
+    if (end != DM_END_UNLOCKED)
+        dm_args_number(args, end);
     return true;
 }
 
@@ -453,11 +476,11 @@ struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *a
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct dm_identity identity;
+    struct release_texts texts;
     struct dm_args args;
     redisReply *reply = NULL;
 
-    if (!write_release(store, ask, end, &identity, &args)) {
+    if (!write_release(store, ask, end, &texts, &args)) {
         answer.verdict = dm_store_no_memory(ret_reason);
         return answer;
     }
@@ -474,10 +497,10 @@ bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enu
                            void *user)
 {
     struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RELEASE, 1, handler, user);
-    struct dm_identity identity;
+    struct release_texts texts;
     struct dm_args args;
 
-    if (posting && write_release(store, ask, end, &identity, &args) && dm_posting_send(posting, &args, dm_node_post))
+    if (posting && write_release(store, ask, end, &texts, &args) && dm_posting_send(posting, &args, dm_node_post))
         return true;
     dm_posting_free(posting);
     dm_store_want(store, ask->place, DM_ASKS);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "base/self.h"
 #include "redis/reply.h"
 #include "redis/store_parts.h"
@@ -173,7 +174,7 @@ static void empty(struct batch *batch)
 
 /* The words of lua/view.lua: the first answer, which is of all names, and what comes behind; in its order. */
 enum { HEAD_NOW_US, HEAD_GRACE_MS };
-enum { MUTEX_GRANTED_US = DM_SHOWN_COUNT, MUTEX_LEASE_MS, MUTEX_MARK, MUTEX_WAITERS_BEGIN };
+enum { MUTEX_GRANTED_US = DM_SHOWN_COUNT, MUTEX_LEASE_MS, MUTEX_MARK, MUTEX_LAST, MUTEX_WAITERS_BEGIN };
 enum { COND_MUTEX, COND_WAITERS, COND_WAITERS_BEGIN };
 enum { WAITER_ID, WAITER_ARRIVAL_US, WAITER_HEARD_US, WAITER_LEASE_MS, WAITER_LABEL };
 
@@ -226,6 +227,23 @@ static void add_crowd_of_holder(struct dm_seen *seen, struct dm_seen_waiter *wai
     add_crowd(seen, waiters, &holder, crowd);
 }
 
+/* "-<how> <held ms> <thread> <label>", see lua/_numbers.lua.  Nothing is known of a text of another form. */
+static struct dm_last read_last(const redisReply *head, const redisReply *reply)
+{
+    const char *text = dm_store_text_at(reply, MUTEX_LAST);
+    struct dm_last last = { .from_us = dm_store_time_at(reply, MUTEX_GRANTED_US) };
+    struct dm_crowd crowd;
+    int used = 0;
+
+    if (sscanf(text, "-%1u %15" SCNd64 " %19" SCNu64 " %n", &last.how, &last.held_ms, &last.thread, &used) < 3 || !used)
+        return (struct dm_last){ 0 };
+    last.thread = dm_self_tid(last.thread);
+    dm_store_read_label(text + used, &last.pid, last.host, last.program, &crowd);
+    last.is_known = last.how <= DM_END_BROKEN && last.held_ms >= 0 && last.program[0];
+    last.ago_ms = dm_max64(since(head, (uint64_t)last.from_us) - last.held_ms, 0);
+    return last;
+}
+
 /* Reads the words of a mutex, or of a condition.  Returns where its waiters begin. */
 static size_t read_words(const redisReply *head, const redisReply *reply, struct dm_seen *seen,
                          struct dm_seen_waiter *waiters)
@@ -242,6 +260,7 @@ static size_t read_words(const redisReply *head, const redisReply *reply, struct
     seen->info.grace_ms = dm_store_span_at(head, HEAD_GRACE_MS);
     seen->lease_ms = (uint32_t)dm_store_number_at(reply, MUTEX_LEASE_MS);
     seen->is_kept = seen->info.shown.locked && strcmp(dm_store_text_at(reply, MUTEX_MARK), "- ") == 0;
+    seen->last = read_last(head, reply);
     add_crowd_of_holder(seen, waiters, &crowd);
     return MUTEX_WAITERS_BEGIN;
 }

@@ -219,6 +219,7 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
         .is_robust = claim->hold.is_robust,
         .seen = claim->name->seen,
         .arrival = claim->hold.arrival,
+        .held_ms = claim->hold.back.held_ms,
         .is_contested = claim->name->contested > 0 || claim->hold.is_wanted,
     };
 }

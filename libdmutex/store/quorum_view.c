@@ -15,6 +15,7 @@
 struct sight {
     struct dm_info info;
     uint32_t lease_ms;
+    struct dm_last last;
     bool is_kept, is_there; /* the child has data of the name */
     char fault[64];         /* "": none */
     char mutex[DM_MUTEX_KEY_ROOM];
@@ -91,12 +92,33 @@ static void note_sight(void *user, const struct dm_seen *seen)
 
     sight->info = seen->info;
     sight->lease_ms = seen->lease_ms;
+    sight->last = seen->last;
     sight->is_kept = seen->is_kept;
     sight->waiter_count = seen->waiter_count;
     sight->is_there = seen->fault || seen->info.shown.token || seen->info.shown.locked || seen->info.shown.waiters;
     snprintf(sight->fault, sizeof sight->fault, "%s", seen->fault ? seen->fault : "");
     snprintf(sight->mutex, sizeof sight->mutex, "%s", seen->mutex ? seen->mutex : "");
     memcpy(sight->waiters, seen->waiters, (size_t)seen->waiter_count * sizeof sight->waiters[0]);
+}
+
+static bool is_same_last(const struct dm_last *a, const struct dm_last *b)
+{
+    return a->is_known && b->is_known && a->thread == b->thread && a->pid == b->pid && strcmp(a->host, b->host) == 0 &&
+           strcmp(a->program, b->program) == 0;
+}
+
+/* The last holder that a majority names: a server alone may name an attempt that never had the majority. */
+static struct dm_last agreed_last(const struct dm_quorum_store *all, const struct sight *sights, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int same = 0;
+
+        for (int j = 0; j < count; j++)
+            same += is_same_last(&sights[i].last, &sights[j].last);
+        if (same > all->count / 2)
+            return sights[i].last;
+    }
+    return (struct dm_last){ 0 };
 }
 
 static void tell(const struct dm_quorum_store *all, const struct dm_view *view, const char *key,
@@ -117,6 +139,7 @@ static void tell(const struct dm_quorum_store *all, const struct dm_view *view, 
     }
     seen.fault = sound <= all->count / 2 && faulty ? faulty->fault : NULL;
     seen.info = dm_quorum_sum_up(all, infos, sound);
+    seen.last = agreed_last(all, sights, count);
     seen.mutex = longest->mutex;
     seen.waiters = longest->waiters;
     seen.waiter_count = longest->waiter_count;

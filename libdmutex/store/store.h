@@ -66,6 +66,7 @@ struct dm_ask {
     bool is_robust;
     uint64_t seen;                /* the highest token of this name that the process knows of */
     uint64_t arrival;             /* the place in the queue to come back to, 0 none */
+    int64_t held_ms;              /* of a release: for how long the hold has lasted, for people */
     bool is_contested;            /* of a release: a waiter is to be told, probably */
     const struct dm_crowd *crowd; /* of a poll: borrowed until the request is sent; NULL: nobody */
 };
@@ -153,12 +154,26 @@ struct dm_seen_waiter {
     int64_t silent_ms; /* since the store last heard of the waiter */
 };
 
+/* The last hold of a free mutex, as far as the store remembers it. */
+enum { DM_END_BROKEN = DM_END_NOT_RECOVERABLE + 1 };
+struct dm_last {
+    bool is_known; /* else nothing below is set */
+    uint64_t thread;
+    uint32_t pid;
+    char host[65], program[33];
+    int64_t from_us; /* by the store's clock, since 1970 */
+    int64_t held_ms;
+    int64_t ago_ms; /* since its end */
+    unsigned how;   /* an enum dm_end, or DM_END_BROKEN */
+};
+
 /* The store's data about one mutex or condition.  All texts are any bytes, as other processes wrote them. */
 struct dm_seen {
     const char *key;   /* as in this process, see above */
     const char *fault; /* the data are not the library's, for this reason; nothing below is set then.  NULL: none */
     struct dm_info info;
     uint32_t lease_ms;                    /* of the holder */
+    struct dm_last last;                  /* of a free mutex */
     bool is_kept;                         /* held, and perhaps no thread is inside: the process keeps the lease */
     const char *mutex;                    /* of a condition: the key of the bound mutex; "" if not known */
     const struct dm_seen_waiter *waiters; /* the first of the queue, in order */

@@ -214,10 +214,14 @@ const char *acquire_naming(const struct who *who, const char *how, const char *o
     return in_lines(run_script(TEXT(acquire), 4, KEYS(who->leaf), ACQUIRE_ARGUMENTS(who, how), owed, NULL));
 }
 
+/* The text of the ended hold, the inboxes and the origin, and how the hold ended unless it was unlocked. */
+#define RELEASE_ARGUMENTS(who, how)                                                               \
+    id_of(who), scripts_text("-%d 17 %lld " LABEL, how, (who)->thread), inboxes_prefix, origin(), \
+        (how) == UNLOCKED ? NULL : number(how), NULL
+
 const char *release(const struct who *who, int how)
 {
-    return in_lines(
-        run_script(TEXT(release), 4, KEYS(who->leaf), id_of(who), number(how), inboxes_prefix, origin(), NULL));
+    return in_lines(run_script(TEXT(release), 4, KEYS(who->leaf), RELEASE_ARGUMENTS(who, how)));
 }
 
 /* The first two keys are declared, the others are arguments. */
@@ -358,8 +362,7 @@ const char *cond_cancel(const struct who *who)
 
 const char *cond_release(const struct who *who, int how)
 {
-    return in_lines(run_script(TEXT(release), 6, KEYS(who->leaf), COND_KEYS(who->cond), id_of(who), number(how),
-                               inboxes_prefix, origin(), NULL));
+    return in_lines(run_script(TEXT(release), 6, KEYS(who->leaf), COND_KEYS(who->cond), RELEASE_ARGUMENTS(who, how)));
 }
 
 const char *cond_renew(const struct who *who, const char *token)

@@ -115,6 +115,10 @@ long long command_number(const char *format, ...);
 
 /* Of a mutex: the owner, "" for none. Of a key: the number of elements, and the ms to live. */
 const char *owner(const char *leaf);
+
+/* The field `hold` of a mutex, "" if that hold has ended; and the text of the ended hold, or "". */
+const char *hold_of_leaf(const char *leaf);
+const char *ended_hold(const char *leaf);
 long long size_of(const char *kind, const char *leaf);
 long long lifetime(const char *kind, const char *leaf);
 

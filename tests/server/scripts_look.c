@@ -11,6 +11,20 @@ const char *owner(const char *leaf)
                       2, key("lock", leaf), key("state", leaf), NULL);
 }
 
+const char *hold_of_leaf(const char *leaf)
+{
+    const char *hold = command("HGET %s hold", key("state", leaf));
+
+    return hold[0] == '-' ? "" : hold;
+}
+
+const char *ended_hold(const char *leaf)
+{
+    const char *hold = command("HGET %s hold", key("state", leaf));
+
+    return hold[0] == '-' ? hold : "";
+}
+
 long long size_of(const char *kind, const char *leaf)
 {
     bool is_hash = strcmp(kind, "waiter") == 0 || strcmp(kind, "sleeper") == 0;

@@ -329,7 +329,7 @@ static void test_scripts_break_in_the_middle_when_they_have_no_guard(void **stat
     answer = release(&a, DIED);
     assert_true(is_told(answer, "non local key") || is_told(answer, "ASK") || is_told(answer, "TRYAGAIN"));
     assert_memory_equal(inbox_messages(inbox), "granted 1 1 ", 12);
-    assert_int_equal(command_number("HEXISTS %s hold", key("state", "x")), 0);
+    assert_string_equal(hold_of_leaf("x"), "");
     cluster_move_abort(&move);
     assert_int_equal(lifetime("lock", "x"), -2);
     inbox_close(inbox);
@@ -350,7 +350,7 @@ static void test_scripts_are_whole_when_all_their_keys_have_moved(void **state)
     ask();
     assert_answer(release(&a, DIED), "released");
     ask();
-    assert_string_equal(command("HGET %s hold", key("state", "x")), "");
+    assert_string_equal(hold_of_leaf("x"), "");
     use_from();
     assert_string_equal(inbox_messages(inbox), "");
     inbox_close(inbox);

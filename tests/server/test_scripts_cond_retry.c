@@ -281,6 +281,7 @@ static void look_at_all(void)
     static const char script[] =
         "local places, signals = {}, 0\n"
         "local hold = redis.call('HGET', KEYS[2], 'hold')\n"
+        "if hold and hold:sub(1, 1) == '-' then hold = false end\n"
         "if hold then places[hold:match('^%S+')] = 'owner' end\n"
         "if hold and hold:find(' @', 1, true) then signals = 1 end\n"
         "for _, k in ipairs({ { 3, 4, 0 }, { 5, 6, 2 } }) do\n"

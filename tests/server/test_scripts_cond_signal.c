@@ -381,12 +381,12 @@ static void test_a_hold_carries_the_signal_until_it_is_given_back(void **state)
     (void)state;
     fall_asleep(&a);
     signal_one();
-    hold = command("HGET %s hold", key("state", "x"));
+    hold = hold_of_leaf("x");
     assert_memory_equal(hold, "a:1:2 60000" MARK, strlen("a:1:2 60000" MARK));
     assert_true(number_of(renew(&a, 1, "1"), 1) > 0);
-    assert_non_null(strstr(command("HGET %s hold", key("state", "x")), MARK));
+    assert_non_null(strstr(hold_of_leaf("x"), MARK));
     release(&a, UNLOCKED);
-    assert_string_equal(command("HGET %s hold", key("state", "x")), "");
+    assert_string_equal(hold_of_leaf("x"), "");
     inbox_close(inbox);
 }
 
@@ -408,7 +408,7 @@ static void test_a_hold_carries_the_signal_when_it_was_handed_on(void **state)
         if (way == 3)
             cond_poll(&a);
         assert_string_equal(owner("x"), "a:1");
-        assert_non_null(strstr(command("HGET %s hold", key("state", "x")), MARK));
+        assert_non_null(strstr(hold_of_leaf("x"), MARK));
         inbox_close(inbox);
     }
 }

@@ -15,7 +15,7 @@ static void own_marked(struct who *who, const char *mark)
 
 static const char *hold(void)
 {
-    return command("HGET %s hold", key("state", "x"));
+    return hold_of_leaf("x");
 }
 
 #define A_HOLD "a:1:1 60000 "

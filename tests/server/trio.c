@@ -109,7 +109,7 @@ bool trio_has_one_hold(const char *name)
 
         if (i == 0)
             snprintf(first, sizeof first, "%.*s", (int)strcspn(hold, " "), hold);
-        alike += *hold && strncmp(hold, first, strcspn(hold, " ")) == 0;
+        alike += *hold && *hold != '-' && strncmp(hold, first, strcspn(hold, " ")) == 0;
     }
     return alike == TRIO;
 }

@@ -140,7 +140,7 @@ static void begin_again(struct known *known)
 {
     char id[80];
 
-    look_copy_id(known->hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
+    look_copy_id(known->hold, look_hold(known));
     for (int i = 0; i < look_count_waiters(known); i++) {
         look_waiter(known, i, id);
         look_note_arrival(id, 0);

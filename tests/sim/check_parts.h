@@ -84,6 +84,9 @@ struct key *look_key(const struct dm_place *keys, int which);
 /* "" where there is none. */
 const char *look_field(const struct key *key, const char *name);
 
+/* The field `hold` of a mutex; "": there is none, or it has ended. */
+const char *look_hold(const struct known *known);
+
 /* The id of a `hold`. */
 void look_copy_id(char id[80], const char *hold);
 

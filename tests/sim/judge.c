@@ -333,7 +333,7 @@ static bool is_put_off(const struct script_call *call, const struct key *lock)
 static void check_lease(const struct known *known, const struct script_call *call, int name, const char *hold)
 {
     const struct key *lock = look_key(known->keys, DM_KEY_LOCK);
-    int64_t lease_ms = strtoll(look_behind_words(look_field(look_key(known->keys, DM_KEY_STATE), "hold"), 1), NULL, 10);
+    int64_t lease_ms = strtoll(look_behind_words(look_hold(known), 1), NULL, 10);
 
     if (hold[0] && is_about(call, hold) && !is_put_off(call, lock) &&
         (!lock || lock->expires_ms < server_now_us() / 1000 + lease_ms))
@@ -362,7 +362,7 @@ static void check_name(struct known *known, int name, const struct script_call *
     char hold[80];
 
     known->has_revived = known->has_revived && look_has_orphans(known);
-    look_copy_id(hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
+    look_copy_id(hold, look_hold(known));
     counters.checks++;
     if (!check.is_torn) {
         check_owner(known, name, hold);

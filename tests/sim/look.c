@@ -67,6 +67,13 @@ const char *look_field(const struct key *key, const char *name)
     return item ? item->value : "";
 }
 
+const char *look_hold(const struct known *known)
+{
+    const char *hold = look_field(look_key(known->keys, DM_KEY_STATE), "hold");
+
+    return hold[0] == '-' ? "" : hold;
+}
+
 void look_copy_id(char id[80], const char *hold)
 {
     snprintf(id, 80, "%.*s", (int)strcspn(hold, " "), hold);
@@ -171,7 +178,7 @@ int look_count_signals(const struct known *known)
     int count;
 
     snprintf(debt, sizeof debt, "debt %s", known->condition->text[DM_KEY_COND]);
-    count = atoi(look_field(state, debt)) + (look_behind_words(look_field(state, "hold"), 2)[0] == '@');
+    count = atoi(look_field(state, debt)) + (look_behind_words(look_hold(known), 2)[0] == '@');
     for (int i = 0; waiters && i < waiters->count; i++)
         count += look_behind_words(waiters->items[i].value, 5)[0] == '@';
     return count;
@@ -207,7 +214,7 @@ void look_at_queue(struct known *known)
     double cursor = strtod(look_field(state, "cursor"), NULL);
 
     known->was_unhealthy = look_field(state, "health")[0] != '\0';
-    known->mark = mark_of(look_field(state, "hold"));
+    known->mark = mark_of(look_hold(known));
     known->signals = look_count_signals(known);
     known->had_sleeper = has_live_sleeper(known);
     known->waiter_count = 0;

@@ -56,7 +56,7 @@ static void compare_with_all(const char *script, const struct named *named)
         const struct known *known = &check.names[i];
         char hold[80], waiter[80];
 
-        look_copy_id(hold, look_field(look_key(known->keys, DM_KEY_STATE), "hold"));
+        look_copy_id(hold, look_hold(known));
         compare(script, named, hold);
         for (int j = 0; j < look_count_waiters(known); j++) {
             look_waiter(known, j, waiter);

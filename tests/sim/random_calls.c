@@ -129,10 +129,15 @@ static void call_cond_signal(struct call *call, const struct who *who)
 
 static void call_release(struct call *call, const struct who *who)
 {
+    static const int ends[] = { 0, 0, 0, 1, 1, 2 };
+    int how = ends[random_below(6)];
+
     add_keys(call, random_below(2) ? 6 : 4);
     add_id(call, who);
-    call_add(call, "%s", ANY("0", "0", "0", "1", "1", "2")), call_add(call, "d:inbox:");
+    call_add(call, "-%d 17 2 label of %s", how, who->uuid), call_add(call, "d:inbox:");
     add_origin(call);
+    if (how)
+        call_add(call, "%d", how);
 }
 
 static void call_renew(struct call *call, const struct who *who)
@@ -225,7 +230,7 @@ static const char *make_usual(struct call *call, const char *process, bool is_ac
         call_add(call, "queue"), call_add(call, "d:inbox:"), call_add(call, "0" RUN);
         call_add(call, "label of %s", process);
     } else {
-        call_add(call, "0"), call_add(call, "d:inbox:"), call_add(call, "0" RUN);
+        call_add(call, "-0 17 2 label of %s", process), call_add(call, "d:inbox:"), call_add(call, "0" RUN);
     }
     *ret_text = is_acquire ? dm_lua_acquire : dm_lua_release;
     return is_acquire ? "acquire" : "release";

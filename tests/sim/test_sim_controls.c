@@ -339,12 +339,13 @@ static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
 {
     (void)state;
     must_break_when_changed("a release that leaves its hold", "I1 I2 I4 I9", "release",
-                            "call('DEL', lock)\ncall('HDEL', state, 'hold')", "call('DEL', lock)");
+                            "call('DEL', lock)\ncall('HSET', state, 'hold', ended)", "call('DEL', lock)");
 }
 
 static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
 {
-    static const char old[] = "end_hold(k, s, split(s.label) == '- ' and 0 or 1)", new[] = "end_hold(k, s, 0)";
+    static const char old[] = "end_hold(k, s, split(s.label) == '- ' and 0 or 1, lapsed_ms(k, s, at))",
+                      new[] = "end_hold(k, s, 0, lapsed_ms(k, s, at))";
     const struct mutation mutations[] = { { "acquire", old, new }, { "poll", old, new }, { 0 } };
 
     (void)state;
@@ -354,9 +355,10 @@ static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
 static void test_sim_notices_when_anybody_can_release(void **state)
 {
     (void)state;
-    must_break_when_changed("anybody's release", "I1 I4 I9", "release",
-                            "local is_mine = held and held:find(caller_id .. ' ', 1, true) == 1",
-                            "local is_mine = held");
+    must_break_when_changed(
+        "anybody's release", "I1 I4 I9", "release",
+        "local is_mine = held and held:find(caller_id, 1, true) == 1 and held:byte(#caller_id + 1) == 32",
+        "local is_mine = held");
 }
 
 static void test_sim_notices_when_tokens_are_the_clock_alone(void **state)

@@ -207,6 +207,7 @@ static const char dump[] =
     "  else\n"
     "    local all = {}\n"
     "    for i = 1, #hash, 2 do all[#all + 1] = hash[i] .. '=' .. hash[i + 1] end\n"
+    "    for i = 1, #all do all[i] = all[i]:gsub('^(hold=%-%d) %d+', '%1') end\n" /* the ms of two clocks */
     "    table.sort(all)\n"
     "    out[#out + 1] = all\n"
     "  end\n"

@@ -17,6 +17,18 @@ static const char *as_shown(struct actor *actor)
     return text;
 }
 
+/* Now, as JSON has moments. */
+static void write_now(char ret_text[40])
+{
+    struct timespec now;
+    struct tm parts;
+    size_t length;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    length = strftime(ret_text, 40, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &parts));
+    snprintf(ret_text + length, 40 - length, ".%03ldZ\n", now.tv_nsec / 1000000);
+}
+
 /* ---- show -------------------------------------------------------------------------------- */
 
 static void test_show_tells_holder_and_queue_when_a_lock_is_held(void **state)
@@ -95,6 +107,132 @@ static void test_show_tells_the_end_of_a_hold_when_nobody_holds(void **state)
     assert_output("\"health\":\"dead\"");
 }
 
+/* ---- show: the last holder --------------------------------------------------------------- */
+
+/* The free mutex was last held by this process, and the hold ended so; the words for people, and in JSON. */
+static void assert_last(const char *name, pid_t pid, const char *sentence, const char *word)
+{
+    char line[200];
+
+    command_run("exec $dmutex show %s", name);
+    assert_status(0);
+    snprintf(line, sizeof line, "\n  free\n  last      test_views (process %d) on ", (int)pid);
+    assert_output(line);
+    snprintf(line, sizeof line, "\n  end       %s\n", sentence);
+    assert_output(line);
+    command_run("exec $dmutex show --json %s", name);
+    assert_status(0);
+    tool_check_json();
+    snprintf(line, sizeof line, "\"last_holder\":{\"program\":\"test_views\",\"pid\":%d,\"host\":", (int)pid);
+    assert_output(line);
+    snprintf(line, sizeof line, ",\"end\":\"%s\"}", word);
+    assert_output(line);
+}
+
+#define NOT_GIVEN_BACK "not given back: the holder died, stopped or was cut off"
+
+static void test_show_tells_the_last_holder_when_it_has_unlocked(void **state)
+{
+    struct actor *last = actor_start(the_server);
+    char before[40], after[40], line[100];
+    pid_t pid = actor_pid(last);
+
+    (void)state;
+    write_now(before);
+    actor_do(last, "0", "lock tt/x");
+    command_run("exec $dmutex show --json tt/x");
+    assert_output("\"last_holder\":null");
+    actor_do(last, "0", "unlock tt/x");
+    write_now(after);
+    assert_last("tt/x", pid, "unlocked", "unlocked");
+    snprintf(line, sizeof line, "\"thread\":%d,\"since\":\"", (int)pid); /* its first thread */
+    assert_output(line);
+    command_run("$dmutex show --json tt/x | sed 's/.*\"since\":\"//; s/\".*//'");
+    assert_true(strcmp(before, ran.output) <= 0 && strcmp(ran.output, after) <= 0);
+    command_run("$dmutex show --json tt/x | sed 's/.*\"until\":\"//; s/\".*//'");
+    assert_true(strcmp(before, ran.output) <= 0 && strcmp(ran.output, after) <= 0);
+    command_run("exec $dmutex list -a 'tt/*'");
+    assert_output("tt/x  (free)");
+    actor_end(last);
+    assert_last("tt/x", pid, "unlocked", "unlocked");
+}
+
+/* The hold ended with its lease, also with one that was renewed, and each look tells the same end. */
+static void test_show_tells_the_last_holder_when_it_was_killed(void **state)
+{
+    struct actor *dead = actor_start(the_server);
+    pid_t pid = actor_pid(dead);
+    int held_ms[2];
+
+    (void)state;
+    actor_do(dead, "0", "init tt/dead lease=2000");
+    actor_do(dead, "0", "lock tt/dead");
+    wait_until(side_int(the_server->side, "PTTL dmutex:{tt}:lock:dead") < 1500);
+    wait_until(side_int(the_server->side, "PTTL dmutex:{tt}:lock:dead") > 1500); /* renewed */
+    actor_kill(dead);
+    actor_end(dead);
+    wait_until(!tool_is_held("tt/dead"));
+    for (int i = 0; i < 2; i++) {
+        assert_last("tt/dead", pid, NOT_GIVEN_BACK, "died");
+        command_run("$dmutex show --json tt/dead | sed 's/.*\"held_ms\"://; s/[^0-9].*//'");
+        held_ms[i] = atoi(ran.output);
+        wait_until(side_int(the_server->side, "PTTL dmutex:{tt}:state:dead") < 7 * 24 * 3600000 - 3000);
+    }
+    assert_true(held_ms[0] > 2000);
+    assert_within(held_ms[1], held_ms[0] - 100, held_ms[0] + 100); /* some roundings to a ms */
+}
+
+static void test_show_tells_the_last_holder_when_its_lock_was_broken(void **state)
+{
+    struct actor *broken = actor_start(the_server);
+    pid_t pid = actor_pid(broken);
+
+    (void)state;
+    actor_do(broken, "0", "lock tt/broken");
+    command_run("exec $dmutex break -y tt/broken");
+    assert_status(0);
+    assert_last("tt/broken", pid, "broken by force", "broken");
+    actor_end(broken);
+}
+
+static void test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable(void **state)
+{
+    struct actor *dead = actor_start(the_server), *last = actor_start(the_server);
+    pid_t pid_of_dead = actor_pid(dead), pid_of_last = actor_pid(last);
+
+    (void)state;
+    actor_do(dead, "0", "init tt/last robust");
+    actor_do(dead, "0", "lock tt/last");
+    actor_end(dead); /* exit() tells the death */
+    assert_last("tt/last", pid_of_dead, NOT_GIVEN_BACK, "died");
+    actor_do(last, "0", "init tt/last robust");
+    actor_do(last, "EOWNERDEAD", "lock tt/last");
+    actor_do(last, "0", "unlock tt/last");
+    assert_last("tt/last", pid_of_last, "unlocked after a death without making the data consistent", "notrecoverable");
+    actor_end(last);
+}
+
+/* A handoff needs no memory: the last holder is the one whom nobody came after.  A wait gives the mutex back. */
+static void test_show_tells_the_last_holder_when_the_lock_was_handed_on(void **state)
+{
+    struct actor *first = actor_start_holder(the_server, "tt/on", ""), *last = actor_start(the_server);
+    dmutex_t mutex;
+    pid_t pid = actor_pid(last);
+
+    (void)state;
+    assert_result(dmutex_init_np(&mutex, "tt/on", NULL), 0);
+    actor_send(last, "lock tt/on");
+    wait_until(waiters_of(&mutex) == 1);
+    actor_do(first, "0", "unlock tt/on");
+    actor_expect(last, "0");
+    actor_send(last, "wait tt/filled tt/on");
+    wait_until(side_int(the_server->side, "EXISTS dmutex:{tt}:cond:filled") == 1);
+    assert_last("tt/on", pid, "unlocked", "unlocked");
+    actor_kill(last);
+    actor_end(last);
+    actor_end(first);
+}
+
 static void test_show_tells_conditions_when_some_wait_there(void **state)
 {
     struct actor *waiter = actor_start(the_server);
@@ -117,18 +255,6 @@ static void test_show_tells_conditions_when_some_wait_there(void **state)
     assert_null(strstr(ran.output, "condition"));
     actor_kill(waiter);
     actor_end(waiter);
-}
-
-/* Now, as JSON has moments. */
-static void write_now(char ret_text[40])
-{
-    struct timespec now;
-    struct tm parts;
-    size_t length;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    length = strftime(ret_text, 40, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &parts));
-    snprintf(ret_text + length, 40 - length, ".%03ldZ\n", now.tv_nsec / 1000000);
 }
 
 /* A script can compare the moments of two looks: is it the same hold? */
@@ -328,7 +454,18 @@ static void test_words_are_clean_when_names_and_labels_have_controls(void **stat
     command_run("exec $dmutex show --json tw/x");
     tool_check_json();
     assert_output("\"host\":\"ho\\u001b]0;st\\\"\"");
-    side_text(the_server->side, "DEL dmutex:{tw}:lock:x dmutex:{tw}:state:x");
+    side_text(the_server->side, "DEL dmutex:{tw}:lock:x");
+    side_text(the_server->side, "HSET dmutex:{tw}:state:x hold %s", "-0 5 77 4711 ho\x1b]0;st\" \xff\\pro\x1b[2J");
+    command_run("exec $dmutex show tw/x");
+    assert_output("  last      \\xff\\x5cpro\\x1b[2J (process 4711) on ho\\x1b]0;st\", thread 77\n");
+    assert_null(strchr(ran.output, '\x1b'));
+    command_run("exec $dmutex show --json tw/x");
+    tool_check_json();
+    assert_output("\"host\":\"ho\\u001b]0;st\\\"\"");
+    side_text(the_server->side, "HSET dmutex:{tw}:state:x hold %s", "-7 5 77 4711 host program");
+    command_run("exec $dmutex show tw/x");
+    assert_null(strstr(ran.output, "last"));
+    side_text(the_server->side, "DEL dmutex:{tw}:state:x");
 }
 
 /* Keys of other programs that look alike are passed over; keys that stand in the way of a name are told. */
@@ -514,6 +651,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_show_tells_holder_and_queue_when_a_lock_is_held),
         cmocka_unit_test(test_show_tells_the_command_when_run_holds_the_lock),
         cmocka_unit_test(test_show_tells_the_end_of_a_hold_when_nobody_holds),
+        cmocka_unit_test(test_show_tells_the_last_holder_when_it_has_unlocked),
+        cmocka_unit_test(test_show_tells_the_last_holder_when_it_was_killed),
+        cmocka_unit_test(test_show_tells_the_last_holder_when_its_lock_was_broken),
+        cmocka_unit_test(test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable),
+        cmocka_unit_test(test_show_tells_the_last_holder_when_the_lock_was_handed_on),
         cmocka_unit_test(test_show_tells_conditions_when_some_wait_there),
         cmocka_unit_test(test_json_tells_one_moment_when_a_hold_is_looked_at_again),
         cmocka_unit_test(test_show_tells_the_waiters_when_the_name_is_of_a_condition),

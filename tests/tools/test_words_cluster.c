@@ -43,6 +43,12 @@ static void test_words_find_each_name_when_the_cluster_is_well(void **state)
     assert_status(0);
     assert_output("{\"held\":3,");
     tool_check_json();
+    for (int i = 0; i < 3; i++) {
+        actor_do(holder, "0", "unlock %s", names[i]);
+        command_run("DMUTEX_URL=$URL exec $dmutex show %s", names[i]);
+        assert_output("  last      test_words_cluster (process ");
+        assert_output("  end       unlocked\n");
+    }
     actor_end(holder);
 }
 

@@ -249,6 +249,41 @@ static void test_lists_tell_no_holder_when_one_server_alone_has_granted(void **s
     actor_end(other);
 }
 
+static bool is_on_none(const char *name)
+{
+    int count = 0;
+
+    for (int i = 0; i < SERVERS; i++)
+        count += !side_says(servers[i]->side, "0", "EXISTS %s", key_of("lock", name));
+    return count == 0;
+}
+
+/* One server alone may have been the last to grant to somebody else. */
+static void test_show_tells_the_last_holder_that_a_majority_names(void **state)
+{
+    struct actor *last = actor_start_at(getenv("URL")), *other;
+    char url[120], wanted[100];
+
+    (void)state;
+    snprintf(wanted, sizeof wanted, "  last      test_words_quorum (process %d) on ", (int)actor_pid(last));
+    actor_do(last, "0", "lock q/last");
+    wait_until(is_on_all("q/last"));
+    actor_do(last, "0", "unlock q/last");
+    wait_until(is_on_none("q/last"));
+    assert_shown("show", "q/last", wanted);
+    assert_shown("show", "q/last", "  end       unlocked\n");
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?grace=off&" TIMES, servers[0]->port);
+    other = actor_start_at(url);
+    actor_do(other, "0", "lock q/last");
+    actor_do(other, "0", "unlock q/last");
+    assert_shown("show", "q/last", wanted);
+    kill_one(1);
+    assert_shown("show", "q/last", "  free\n");
+    assert_no_output("  last "); /* the two that are left name two */
+    actor_end(other);
+    actor_end(last);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int argc, char **argv)
@@ -263,6 +298,7 @@ int main(int argc, char **argv)
         test(test_lists_tell_the_names_when_a_server_is_down),
         test(test_lists_tell_what_a_majority_says_when_a_server_is_empty),
         test(test_lists_tell_no_holder_when_one_server_alone_has_granted),
+        test(test_show_tells_the_last_holder_that_a_majority_names),
     };
 
     test_begin(argc, argv);

@@ -61,6 +61,24 @@ static void test_doctor_says_how_to_unite_sentinels_that_name_two_masters(void *
     sentinels_await_switch(&group, epoch);
 }
 
+static void test_show_tells_the_last_holder_when_the_master_was_replaced(void **state)
+{
+    struct actor *last = actor_start_at(sentinels_url(&group, OPTIONS));
+    char wanted[100];
+
+    (void)state;
+    snprintf(wanted, sizeof wanted, "  last      test_words_sentinel (process %d) on ", (int)actor_pid(last));
+    actor_do(last, "0", "lock tw/last");
+    actor_do(last, "0", "unlock tw/last");
+    wait_until(side_int(group.data[sentinels_master(&group, 0)]->side, "WAIT 2 100") == 2);
+    sentinels_switch(&group);
+    command_run("DMUTEX_URL=$URL exec $dmutex show tw/last");
+    assert_status(0);
+    assert_output(wanted);
+    assert_output("  end       unlocked\n");
+    actor_end(last);
+}
+
 static void test_doctor_warns_when_sentinels_replace_a_master_too_soon(void **state)
 {
     (void)state;
@@ -150,6 +168,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_find_the_master_when_the_group_is_well),
         cmocka_unit_test(test_doctor_says_how_to_unite_sentinels_that_name_two_masters),
+        cmocka_unit_test(test_show_tells_the_last_holder_when_the_master_was_replaced),
         cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
         cmocka_unit_test(test_doctor_warns_when_a_server_of_the_group_has_no_file),
         cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),

@@ -60,6 +60,22 @@ static void test_hold_wants_its_release_until_the_store_has_confirmed(void **sta
     assert_true(dm_hold_is_done(&hold));
 }
 
+/* From the grant to the end, however often the release goes out; an attempt that never held has held for no time. */
+static void test_hold_tells_for_how_long_it_lasted(void **state)
+{
+    (void)state;
+    own(); /* granted at 1 */
+    end(DM_END_UNLOCKED, 2010);
+    assert_int_equal(hold.back.held_ms, 2009);
+    send_release(2010);
+    released(DM_SAYS_NOTHING, 2020);
+    pass_time(5000);
+    assert_int_equal(hold.back.held_ms, 2009);
+    begin(LEASE_MS, 0);
+    end(DM_END_UNLOCKED, 2010);
+    assert_int_equal(hold.back.held_ms, 0);
+}
+
 /* Without an answer the release goes out again after max(lease/20, 50 ms). */
 static void test_hold_releases_again_soon_when_there_is_no_answer(void **state)
 {
@@ -462,6 +478,7 @@ int main(void)
         USUAL(test_hold_releases_with_pauses_when_told_so_again_and_again),
         USUAL(test_hold_releases_at_once_when_the_connection_is_back),
         USUAL(test_hold_is_over_when_the_lease_has_ended_before_an_answer),
+        USUAL(test_hold_tells_for_how_long_it_lasted),
         USUAL(test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer),
         USUAL(test_hold_wants_its_release_until_the_lease_of_its_grant_is_over),
         USUAL(test_hold_wants_its_release_for_two_leases_when_it_never_entered),

@@ -66,10 +66,13 @@ end
 local function read(k)
   local held, newest, health, wanted, cursor, arrival, depth =
     unpack(call('HMGET', k.state, 'hold', 'token', 'health', 'wanted', 'cursor', 'arrival', 'depth'))
+  local ended = held
   --@include _state
+  --@include _ended
   local count, its_token = (depth or ''):match(depth_form)
-  local s = { hold = held, last = tonumber(newest or 0), is_new = not newest, health = tonumber(health or 0),
-    is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0), depth = depth,
+  local s = { hold = held, ended = not held and ended, last = tonumber(newest or 0), is_new = not newest,
+    health = tonumber(health or 0), is_wanted = wanted, cursor = cursor, arrival = tonumber(arrival or 0),
+    depth = depth,
     count = its_token == newest and tonumber(count) or 1 } -- an earlier hold's depth says nothing
   local lone_id, lone_words = (lone or ''):match(lone_form)
   s.lone = lone_id and waiter_of(lone_id, lone_words)
@@ -77,7 +80,8 @@ local function read(k)
     s.id, s.lease, s.label = held:match(hold_form)
     s.lease = tonumber(s.lease)
   end
-  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held)
+  local is_ours = is_token(s.last) and s.health and s.arrival and (s.lease or not held) and
+    not (s.ended and not s.ended:find(ended_form))
   if not is_ours or cursor and not tonumber(cursor) then
     error({ err = 'DMSTATE the state of this mutex was not written by libdmutex' })
   end
@@ -114,13 +118,30 @@ local function inherit(k, s, robust)
   return 0
 end
 
--- The owner's hold ends.  how: 0 unlocked, 1 died, 2 unlocked and not recoverable.
-local function end_hold(k, s, how)
+-- For how many ms the hold has lasted.
+local function held_ms(s, at) return math.max(math.floor((at.now - epoch_us - s.last) / 1000), 0) end
+
+-- The same of a hold whose lease has ended.  The last renewal put off the end of `state`, so the life of `state` tells
+-- when that was; without a renewal the lease began with the grant.
+local function lapsed_ms(k, s, at)
+  local held, renewed_ago = held_ms(s, at), state_ms - call('PTTL', k.state)
+  return math.min(held, math.max(held - renewed_ago, 0) + s.lease)
+end
+
+-- The text of the ended hold of s.
+local function ended_text(s, how, ms)
+  local _, label = split(s.label)
+  return '-' .. how .. ' ' .. ms .. ' ' .. (s.id:match(thread_form) or 0) .. ' ' .. label
+end
+
+-- The owner's hold ends after so many ms; `ended` is its text if the owner tells it.  how: 0 unlocked, 1 died, 2
+-- unlocked and not recoverable, 3 broken.
+local function end_hold(k, s, how, ms, ended)
   call('DEL', k.lock)
-  call('HDEL', k.state, 'hold')
+  if s.hold then call('HSET', k.state, 'hold', ended or ended_text(s, how, ms)) end
   s.hold, s.id, s.lease, s.is_free = false, nil, nil, true
   if how ~= 0 then
-    s.health = how
-    call('HSET', k.state, 'health', how)
+    s.health = how == 2 and 2 or 1
+    call('HSET', k.state, 'health', s.health)
   end
 end

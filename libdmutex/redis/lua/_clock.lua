@@ -3,4 +3,5 @@
 local clock = call('TIME')
 local seconds, micros = clock[1], clock[2]
 if #micros < 6 then micros = ('000000'):sub(#micros + 1) .. micros end
-local now_text, token_text = seconds .. micros, ('%d'):format(seconds - epoch_s) .. micros
+local now_text = seconds .. micros
+local token_text = ('%d'):format(now_text - epoch_us)

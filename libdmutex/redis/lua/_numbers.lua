@@ -35,11 +35,16 @@
 
 -- id: "<uuid>:<thread>:<attempt>"; the form finds the uuid and the attempt.
 --@constant id_form = '^([^:]*).*:(%d+)$'
+--@constant thread_form = ':(%d+):%d+$'
 --@constant uuid_form = '^[^:]*'
 -- hold, in `state`: "<id> <lease ms> <signal><mark><label>" of the hold that was not released.
 --@constant hold_form = '^(%S+) (%d+) (.*)$'
 -- The beginning of `hold`: id, lease, and not '' if a signal or a mark follows.
 --@constant holder_form = '^(%S+) (%d+) ([@+-]?)'
+-- An ended hold, which stays in `hold` until the next grant: "-<how> <held ms> <thread> <label>" of the last holder.
+-- No other hold begins with a minus sign.  how: 0 unlocked, 1 died, 2 not recoverable, 3 broken.
+--@constant ended_form = '^%-%d %d+ %d+ '
+--@constant how_broken = 3
 -- depth, in `state`: "<hold count> <token>".
 --@constant depth_form = '^(%d+) (%d+)$'
 -- A waiter's words: "<request> <lease> <robust> <heard, server us> <token seen> <signal><label>".

@@ -2,7 +2,7 @@
 -- A negative number is of a server of a quorum: a server that has lost its mark (born.lua) has lost all locks while it
 -- ran, and is new from now on.
 local born = origin:sub(1, -18)
-if born:sub(1, 1) == '-' then
+if born:byte() == 45 then -- '-'
   local mark = KEYS[1]:match(prefix_form) .. ':server'
   born = call('HGET', mark, 'since')
   if not born then

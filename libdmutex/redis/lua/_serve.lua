@@ -119,16 +119,16 @@ local function still_owns(k, s, me, at)
     return true, false
   end
   me.signal = s.label:match(signal_form) or ''
-  end_hold(k, s, 0)
+  end_hold(k, s, 0, lapsed_ms(k, s, at))
   return false, true
 end
 
 -- A hold whose lease ended without being released: the owner died; or, by the mark "- ", nobody was inside perhaps.
-local function note_death(k, s)
+local function note_death(k, s, at)
   s.is_free = true
   if not s.hold then return end
   owe_signal(k, s.label)
-  end_hold(k, s, split(s.label) == mark_without_death and 0 or 1)
+  end_hold(k, s, split(s.label) == mark_without_death and 0 or 1, lapsed_ms(k, s, at))
 end
 
 -- The ms that the server still grants the owner.  More than the lease: the server's clock was set back, or some program

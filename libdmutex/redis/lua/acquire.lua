@@ -15,7 +15,7 @@ local lock, state, queue, waiter, cond = unpack(KEYS)
 local id, lease, ask, seen, manner, inbox, origin, label, owed = unpack(ARGV)
 local held, newest, health, wanted, arrival =
   unpack(call('HMGET', state, 'hold', 'token', 'health', 'wanted', 'arrival'))
---@include _state
+--@include _ended
 --@include _clock
 --@include _origin
 
@@ -26,7 +26,8 @@ local is_usual = is_newest and not (health or owed or cond)
 local grace_us = born == '0' and 0 or born + lease * 1000 - now_text -- above 0: for so long nobody gets a free lock
 
 -- Free, and nobody waits: the caller's.  A lock that is there in spite of an evicted `state` stays as it is: 0.
-if is_usual and not (held or wanted) and grace_us <= 0 and call('HSET', lock, 'held', '1') == 1 then
+if is_usual and not held and (not wanted or wanted == '0') and grace_us <= 0 and
+    call('HSET', lock, 'held', '1') == 1 then
   local granted, is_free, is_told, is_timed = id .. ' ' .. lease .. ' ' .. label, false, false, true
   --@include _grant
   return 'owned ' .. token_text .. ' 0 ' .. now_text
@@ -34,17 +35,20 @@ end
 
 -- Held by another attempt, within its lease: the caller waits alone, or is the last of the queue, if it is not there
 -- already.
+--@include _state
 local holder, longest, more_words = (held or ''):match(holder_form)
 local ttl = holder and call('PTTL', lock) -- -2: there is no lock
 if is_usual and manner == 'queue' and holder and holder ~= id and ttl >= 0 and ttl <= longest + 0 and not lone and
     (not arrival or #arrival == #now_text and arrival < now_text) then
-  local is_lone, words = not (wanted or is_unsure), ask .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
+  local is_lone = not (wanted or is_unsure)
   local waiting = is_lone and 0 or call('ZCARD', queue)
   local is_first = waiting == 0
   if is_lone or waiting < queue_limit and call('ZADD', queue, 'NX', now_text, id) == 1 then
     if is_lone then
-      call('HSET', state, 'wanted', id .. ' ' .. words, 'arrival', now_text)
+      local first = id .. ' ' .. ask .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
+      call('HSET', state, 'wanted', first, 'arrival', now_text)
     else
+      local words = ask .. ' ' .. now_text .. ' ' .. seen .. ' ' .. label
       --@include _insert
       if wanted then
         call('HSET', state, 'arrival', now_text)
@@ -87,13 +91,13 @@ for i = owed_at, #ARGV do
   local other = me.id:match(uuid_form) .. ':' .. who
   if s.id == other then
     if how == '1' then owe_signal(k, s.label) end
-    end_hold(k, s, tonumber(how))
+    end_hold(k, s, tonumber(how), held_ms(s, at))
     is_held = false
   else
     leave(k, other)
   end
 end
-if not is_held then note_death(k, s) end
+if not is_held then note_death(k, s, at) end
 if s.health == 2 then
   forget(k, me.id)
   tell_unrecoverable(k, inbox)

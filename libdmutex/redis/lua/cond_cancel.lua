@@ -25,7 +25,7 @@ if is_mine then
 end
 if was_mine then enqueue(k, s, me, at) end
 local is_held = call('HLEN', k.lock) > 0
-if not is_held then note_death(k, s) end
+if not is_held then note_death(k, s, at) end
 if s.health == 2 then
   forget(c, me.id)
   forget(k, me.id)

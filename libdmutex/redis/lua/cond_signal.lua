@@ -15,6 +15,7 @@ if not (id and bound) then return { 'none' } end
 if bound ~= mutex then return { 'bound', bound } end
 local held, newest, health, wanted = unpack(call('HMGET', state, 'hold', 'token', 'health', 'wanted'))
 --@include _state
+--@include _ended
 -- The usual case, on plain names, as in release.lua: a single signal, and a free mutex without waiters, where nobody
 -- died.  The first waiter becomes the owner, and hears "granted" only.
 if most == '1' and upto == '' and not (health or held or wanted) and call('HLEN', lock) == 0 then
@@ -42,7 +43,7 @@ if s.health == 2 then
   end
   return { 'moved', upto, 0, 0 }
 end
-if not is_held then note_death(k, s) end
+if not is_held then note_death(k, s, at) end
 local _, is_left = signal(k, c, s, at, tonumber(most), upto)
 if not is_held then _, _, _, more = serve(k, s, at) end
 return { 'moved', upto, is_left and 1 or 0, more == true and 1 or 0 }

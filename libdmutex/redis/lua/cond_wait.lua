@@ -45,7 +45,7 @@ if bound and bound ~= mutex and waiting > 0 then
 end
 if waiting >= queue_limit then return { 'full' } end
 if how ~= '0' then
-  end_hold(k, s, tonumber(how))
+  end_hold(k, s, tonumber(how), held_ms(s, at))
   tell_unrecoverable(k, inbox)
   return { 'notrecoverable' }
 end
@@ -54,5 +54,5 @@ insert(c, me, arrival, waiting == 0)
 call('HSET', c.waiter, 'mutex', mutex, 'arrival', arrival)
 if waiting == 0 then call('HDEL', k.state, 'debt ' .. c.queue) end
 local winner, _, _, more = serve(k, s, at)
-if not winner then end_hold(k, s, 0) end
+if not winner then end_hold(k, s, 0, held_ms(s, at)) end
 return { 'waiting', more == true and 1 or 0, at.now }

@@ -17,7 +17,7 @@ local is_held = call('HLEN', k.lock) > 0
 if not (is_held or s.hold) then return { 'free' } end
 if s.id then tell(inbox, s.id, 'lost ' .. attempt_of(s.id)) end
 if s.hold then owe_signal(k, s.label) end
-end_hold(k, s, 1)
+if is_held then end_hold(k, s, how_broken, held_ms(s, at)) else end_hold(k, s, 1, lapsed_ms(k, s, at)) end
 if is_followed(s.last) then s.last = s.last + 1 end
 call('HSET', k.state, 'token', text(s.last))
 expire_state(k)

@@ -29,7 +29,7 @@ local function look(k, c, me)
     return { 'owned', s.last, me.robust == '1' and s.health or 0 }
   end
   if was_mine then enqueue(k, s, me, at) end
-  if not is_held then note_death(k, s) end
+  if not is_held then note_death(k, s, at) end
   if s.health == 2 then
     forget(k, me.id)
     if c then forget(c, me.id) end

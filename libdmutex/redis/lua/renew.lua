@@ -87,7 +87,7 @@ local function confirm(k, hold, lease, count, token)
   end
   local depth = count .. ' ' .. token
   if depth ~= (s.depth or '1 ' .. token) then call('HSET', k.state, 'depth', depth) end
-  if call('PTTL', k.state) < state_ms / 2 then expire_state(k) end
+  expire_state(k) -- lapsed_ms() relies on it
   return has_waiter(k, s, hold) and 2 or 1
 end
 

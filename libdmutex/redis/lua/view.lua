@@ -6,7 +6,8 @@
 --@constant names_at = 4
 -- Answer {now, ms for which the server grants nothing of its own accord}, then of each name
 --        {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, moment
---        of the grant, lease ms, mark, waiter...}  {bound mutex or '', waiters, waiter...}  or a text: not ours
+--        of the grant, lease ms, mark, last, waiter...}  {bound mutex or '', waiters, waiter...}  or a text: not ours
+--        last: of a free mutex, the text of the ended hold (_numbers.lua), or ''
 --        each waiter {id, arrival us, heard us, lease ms, label}
 local call = redis.call
 --@include _numbers
@@ -27,6 +28,12 @@ local function tell_waiters(q, answer, lone)
   return answer
 end
 
+-- The last hold of a free mutex.  One that was not given back has ended with its lease.
+local function last_of(k, s, mark)
+  if not s.hold then return s.ended or '' end
+  return ended_text(s, mark == mark_without_death and 0 or 1, lapsed_ms(k, s, at))
+end
+
 local function tell_mutex(k)
   local s, is_held = read(k), call('HLEN', k.lock) > 0
   local lone = lone_of(s, at)
@@ -34,7 +41,8 @@ local function tell_mutex(k)
   local health = not is_held and s.hold and mark ~= mark_without_death and 1 or s.health
   local owner = is_held and (s.id and owner_of(s.id) or '?') or ''
   return tell_waiters(k, { owner, is_held and s.count or 0, call('PTTL', k.lock), s.last, label,
-    call('ZCARD', k.queue) + (lone and 1 or 0), health, s.last + epoch_us, s.lease or 0, mark or '' }, lone)
+    call('ZCARD', k.queue) + (lone and 1 or 0), health, s.last + epoch_us, s.lease or 0, mark or '',
+    is_held and '' or last_of(k, s, mark) }, lone)
 end
 
 local function tell_condition(c)
