@@ -277,14 +277,23 @@ static int check_certificate(int is_good, X509_STORE_CTX *store)
 
 static int (*usual_check)(const SSL *, const SSL_CTX *, int, int, int, void *, void *);
 
-/* Called about each key and algorithm. */
-static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int bits, int number, void *key, void *user)
+/* Such a server shows no certificate, or what is sent to it can be read on the way. */
+static bool is_bare(const SSL_CIPHER *cipher)
+{
+    return SSL_CIPHER_get_auth_nid(cipher) == NID_auth_null || SSL_CIPHER_get_cipher_nid(cipher) == NID_undef;
+}
+
+/* Called about each cipher, key and algorithm; `subject` is one of these.  The system's configuration may allow all. */
+static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int bits, int number, void *subject,
+                          void *user)
 {
     struct dm_tls *tls = ssl ? SSL_get_app_data(ssl) : NULL;
-    int key_bits = what == SSL_SECOP_TMP_DH && key ? EVP_PKEY_get_bits(key) : 0;
+    int key_bits = what == SSL_SECOP_TMP_DH && subject ? EVP_PKEY_get_bits(subject) : 0;
 
+    if ((what & SSL_SECOP_OTHER_TYPE) == SSL_SECOP_OTHER_CIPHER && is_bare(subject))
+        return 0;
     if (key_bits <= DH_BITS_MOST)
-        return usual_check(ssl, context, what, bits, number, key, user);
+        return usual_check(ssl, context, what, bits, number, subject, user);
     if (tls)
         snprintf(
             tls->reason, DM_REASON_ROOM,
