@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/session.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -328,6 +329,13 @@ static void take_replies(struct dm_session *session)
     }
 }
 
+/* Nobody waits for an answer, and the connection has been of use. */
+static bool is_idle(const struct dm_session *session)
+{
+    return session->state == DM_SESSION_READY && !session->pipe.first &&
+           dm_retry_is_of_use(&session->retry, dm_clock_boot_ns());
+}
+
 /* True if there may be more bytes. */
 static bool read_piece(struct dm_session *session)
 {
@@ -335,14 +343,16 @@ static bool read_piece(struct dm_session *session)
 
     switch (found) {
     case DM_PIPE_CLOSED:
-        if (session->state == DM_SESSION_READY && !session->pipe.first &&
-            dm_retry_is_of_use(&session->retry, dm_clock_boot_ns()))
+        if (is_idle(session))
             dm_session_end_idle(session);
         else
             dm_session_fail(session, "was closed by the server%s", dm_session_hint(session));
         return false;
     case DM_PIPE_BROKEN:
-        dm_session_fail_by_stream(session, "broke");
+        if (errno == ECONNRESET && is_idle(session)) /* stunnel closes so */
+            dm_session_end_idle(session);
+        else
+            dm_session_fail_by_stream(session, "broke");
         return false;
     case DM_PIPE_ENDLESS:
         dm_session_fail(session, "sent a reply without end: is this a Redis server?");
@@ -432,6 +442,8 @@ static void check_time(struct dm_session *session)
         dm_session_fail(session, "gave no answer within command_timeout");
     else if (session->state == DM_SESSION_PREPARING)
         dm_session_go_on_without_look_up(session);
+    else if (session->state == DM_SESSION_GREETING)
+        dm_session_fail(session, "was opened, but the server gave no answer within connect_timeout");
     else
         dm_session_fail(session, "could not be opened within connect_timeout");
 }

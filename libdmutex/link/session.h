@@ -65,7 +65,8 @@ struct dm_session {
     bool has_answered;           /* the server of this connection has */
     bool is_near;                /* the server of this connection is on this machine */
     bool is_answer_refused;      /* the last answer of all connections: `reason` tells why */
-    bool is_told;                /* the log has told the break, and not yet the return */
+    int tellings;                /* how many times the log has told of a break since the last return */
+    char told[DM_REASON_ROOM];   /* the last time, with this reason */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
     uint64_t activity;           /* grows with every reply */
     uint64_t sent, heard;        /* commands but no greetings and looks; messages: since the beginning */

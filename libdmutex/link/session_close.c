@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "link/session_parts.h"
 
+/* Reasons may take turns for as long as a server is away. */
+#define TELLINGS_MOST 4
+
 /* Behind the server's name, which leaves at least 200 bytes for the reason. */
 static void DM_PRINTF(2, 0) note_reason(struct dm_session *session, const char *format, va_list args)
 {
@@ -110,15 +113,25 @@ static void shut(struct dm_session *session)
     session->is_state_news = session->is_change_news = true;
 }
 
-/* Tells the log once that the connection is back, as its loss was told once. */
+/* Tells the log once that the connection is back, if its loss was told. */
 void dm_session_note_use(struct dm_session *session)
 {
     if (session->retry.failures == 0 || session->state != DM_SESSION_READY ||
         !dm_retry_note_use(&session->retry, dm_clock_boot_ns()))
         return;
-    if (session->is_told)
+    if (session->tellings > 0)
         dm_log_info("the connection is back");
-    session->is_told = false;
+    session->tellings = 0;
+}
+
+/* Another reason is news: a certificate that expired, say, shows only after a restart of the server. */
+static void tell(struct dm_session *session)
+{
+    if (session->tellings == TELLINGS_MOST || (session->tellings > 0 && strcmp(session->reason, session->told) == 0))
+        return;
+    dm_log_warn("the connection to %s", session->reason);
+    snprintf(session->told, sizeof session->told, "%s", session->reason);
+    session->tellings++;
 }
 
 /* The reason is noted. */
@@ -126,9 +139,7 @@ static void fail(struct dm_session *session)
 {
     if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
         dm_session_note_use(session);
-    if (!session->is_told)
-        dm_log_warn("the connection to %s", session->reason);
-    session->is_told = true;
+    tell(session);
     dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
     shut(session);
 }

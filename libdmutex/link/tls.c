@@ -233,6 +233,15 @@ static long control_socket(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
+/* After OPENSSL_cleanup() OpenSSL stays as it is, for the whole process and for good. */
+static void explain_no_set_up(char *ret_reason)
+{
+    bool is_ended = !OPENSSL_init_crypto(0, NULL);
+
+    snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (%s)",
+             is_ended ? "the program has called OPENSSL_cleanup(), which is for its end" : "out of memory");
+}
+
 static bool make_shared(void)
 {
     BIO_METHOD *socket;
@@ -310,7 +319,7 @@ static SSL_CTX *make_context(struct dm_tls *tls, const struct dm_tls_files *file
     const struct dm_tls_options *options = tls->options;
     SSL_CTX *context = SSL_CTX_new_ex(shared.context, NULL, TLS_client_method());
 
-    snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
+    explain_no_set_up(ret_reason);
     if (!context)
         return NULL;
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
@@ -479,7 +488,7 @@ static bool begin_opening(void)
 static bool open_inside(struct dm_tls *tls, const struct dm_tls_files *files, int64_t deadline_ns, char *ret_reason)
 {
     if (!begin_opening()) {
-        snprintf(ret_reason, DM_REASON_ROOM, "TLS cannot be set up (out of memory)");
+        explain_no_set_up(ret_reason);
         return false;
     }
     if (!begin(tls, files, ret_reason))

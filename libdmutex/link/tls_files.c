@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/tls_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -38,7 +39,36 @@ static bool is_folder(const char *path)
     return path && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* OpenSSL looks into a folder itself, for the one issuer that it needs. */
+/* As openssl-rehash names certificates. */
+static bool is_hash(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == 8 && name[8] == '.';
+}
+
+/*
+ * OpenSSL looks into a folder itself, for the one issuer that it needs, and would wait for a FIFO there.  It waits for
+ * neither a folder nor a link to nowhere.
+ */
+static bool check_folder(const char *path, char *ret_reason)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    struct stat status;
+    bool is_good = true;
+
+    if (!folder)
+        return complain("cacert", path, strerror(errno), ret_reason);
+    while (is_good && (entry = readdir(folder))) {
+        is_good = !is_hash(entry->d_name) || fstatat(dirfd(folder), entry->d_name, &status, 0) < 0 ||
+                  S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
+        if (!is_good)
+            snprintf(ret_reason, DM_REASON_ROOM, "cacert \"%.120s\" cannot be used: %.20s there is not a regular file",
+                     path, entry->d_name);
+    }
+    closedir(folder);
+    return is_good;
+}
+
 static bool read_trust(struct dm_tls_files *files, char *ret_reason)
 {
     const char *path = files->cacert.path;
@@ -47,7 +77,9 @@ static bool read_trust(struct dm_tls_files *files, char *ret_reason)
         return true;
     if (!is_folder(path))
         return read_file("cacert", &files->cacert, ret_reason);
-    return dm_file_is_safe(path) || complain("cacert", path, dm_file_reason(errno), ret_reason);
+    if (!dm_file_is_safe(path))
+        return complain("cacert", path, dm_file_reason(errno), ret_reason);
+    return check_folder(path, ret_reason);
 }
 
 bool dm_tls_files_read(struct dm_tls_files *files, char ret_reason[DM_REASON_ROOM])
@@ -74,10 +106,29 @@ void dm_tls_files_free(struct dm_tls_files *files)
 
 /* ---- OpenSSL ----------------------------------------------------------------------------- */
 
+/* Of the usual mistakes; NULL: of another one. */
+static const char *mistake_of(unsigned long error)
+{
+    switch (error) {
+    case ERR_PACK(ERR_LIB_PEM, 0, PEM_R_NO_START_LINE):
+        return "no certificate in PEM is in it";
+    case ERR_PACK(ERR_LIB_PEM, 0, PEM_R_BAD_PASSWORD_READ):
+        return "it is encrypted, and a key has no passphrase here";
+    case ERR_PACK(ERR_LIB_OSSL_DECODER, 0, ERR_R_UNSUPPORTED):
+        return "no private key in PEM is in it";
+    case ERR_PACK(ERR_LIB_X509, 0, X509_R_KEY_VALUES_MISMATCH):
+    case ERR_PACK(ERR_LIB_X509, 0, X509_R_KEY_TYPE_MISMATCH):
+        return "it is not the key of the certificate";
+    default:
+        return NULL;
+    }
+}
+
 /* The reason of the last failure of OpenSSL. */
 static bool complain_of_bytes(const char *option, const char *path, char *ret_reason)
 {
-    const char *text = ERR_reason_error_string(ERR_peek_last_error());
+    unsigned long error = ERR_peek_last_error();
+    const char *mistake = mistake_of(error), *text = mistake ? mistake : ERR_reason_error_string(error);
 
     return complain(option, path, text ? text : "out of memory", ret_reason);
 }

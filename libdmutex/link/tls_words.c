@@ -15,18 +15,25 @@
 
 /* ---- facts of a certificate -------------------------------------------------------------- */
 
-/* Appends a name behind a comma.  A list that is full ends with "...". */
+/*
+ * Appends a name after a comma.  A list that is full ends with "...", and so does a first name that is too long.  A NUL
+ * would end the name for us, and not for who made the certificate.
+ */
 static void append(char *names, const char *name, size_t length)
 {
     static const char more[] = ", ...";
-    size_t used = strlen(names);
+    size_t used = strlen(names), room = NAMES_ROOM - sizeof more - 2;
 
-    if (used + length + sizeof more + 2 > NAMES_ROOM) {
+    if (used + length > room && used > 0) {
         if (used < sizeof more || strcmp(names + used - sizeof more + 1, more) != 0)
             snprintf(names + used, NAMES_ROOM - used, "%s", more);
         return;
     }
-    snprintf(names + used, NAMES_ROOM - used, "%s%.*s", used ? ", " : "", (int)length, name);
+    if (used > 0)
+        used += (size_t)snprintf(names + used, NAMES_ROOM - used, ", ");
+    for (size_t i = 0; i < length && i < room; i++)
+        names[used++] = name[i] ? name[i] : '?';
+    snprintf(names + used, NAMES_ROOM - used, "%s", length > room ? "..." : "");
 }
 
 static void append_ip(char *names, const ASN1_OCTET_STRING *ip)
@@ -98,6 +105,13 @@ static void explain_name(X509 *certificate, const char *wanted, char *ret_reason
 {
     char names[NAMES_ROOM];
 
+    if (X509_check_host(certificate, wanted, 0, 0, NULL) == 1) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server's certificate has %.80s as a name, and not as an IP address: give it the alternative name "
+                 "IP:%.80s",
+                 wanted, wanted);
+        return;
+    }
     names_of(certificate, names);
     snprintf(ret_reason, DM_REASON_ROOM,
              "the server's certificate is for %s and not for %.80s: use one of its names as host or as servername",
@@ -133,16 +147,26 @@ static void explain_issuer(X509 *certificate, const char *cacert, char *ret_reas
                  name);
 }
 
+/* Of a certificate that is not right in itself: a key too short, not for servers, not within its issuer's rights. */
+static void explain_refusal(X509 *certificate, int depth, const char *why, char *ret_reason)
+{
+    char whose[NAME_ROOM + 32];
+
+    describe(certificate, depth, whose);
+    snprintf(ret_reason, DM_REASON_ROOM, "%s is refused: %s; let its authority issue another one", whose, why);
+}
+
 void dm_tls_explain_certificate(X509_STORE_CTX *store, const char *name, const char *cacert,
                                 char ret_reason[DM_REASON_ROOM])
 {
     X509 *certificate = X509_STORE_CTX_get_current_cert(store);
     int error = X509_STORE_CTX_get_error(store), depth = X509_STORE_CTX_get_error_depth(store);
 
-    snprintf(ret_reason, DM_REASON_ROOM, "the server's certificate is refused: %s",
-             X509_verify_cert_error_string(error));
-    if (!certificate)
+    if (!certificate) {
+        snprintf(ret_reason, DM_REASON_ROOM, "the server's certificate is refused: %s",
+                 X509_verify_cert_error_string(error));
         return;
+    }
     switch (error) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
@@ -160,15 +184,27 @@ void dm_tls_explain_certificate(X509_STORE_CTX *store, const char *name, const c
         explain_issuer(certificate, cacert, ret_reason);
         return;
     default:
+        explain_refusal(certificate, depth, X509_verify_cert_error_string(error), ret_reason);
         return;
     }
 }
 
 /* ---- other failures ---------------------------------------------------------------------- */
 
-/* The server's alerts about a certificate of this client, and about the version. */
+/* An alert in the words of TLS, without the version that first had it; NULL: the error is no alert of the server's. */
+static const char *alert_of(unsigned long error)
+{
+    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+
+    return ERR_GET_LIB(error) == ERR_LIB_SSL && alert >= 0 && alert <= UINT8_MAX ? SSL_alert_desc_string_long(alert)
+                                                                                 : NULL;
+}
+
+/* The server's alerts about a certificate of this client, about the version, and all others. */
 static bool explain_alert(const struct dm_tls_facts *facts, char *ret_reason)
 {
+    const char *alert = alert_of(facts->error);
+
     switch (ERR_GET_REASON(facts->error)) {
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
     case SSL_R_UNSUPPORTED_PROTOCOL:
@@ -181,13 +217,17 @@ static bool explain_alert(const struct dm_tls_facts *facts, char *ret_reason)
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
         if (!facts->cert)
-            return false;
+            break;
         snprintf(ret_reason, DM_REASON_ROOM, "the server refuses the client certificate of cert \"%.100s\": %s",
-                 facts->cert, ERR_reason_error_string(facts->error));
+                 facts->cert, alert);
         return true;
     default:
-        return false;
+        break;
     }
+    if (alert)
+        snprintf(ret_reason, DM_REASON_ROOM, "the server has ended TLS with the alert \"%s\": look at the server's log",
+                 alert);
+    return alert;
 }
 
 /* In the order of certainty: a missing certificate shows as many errors, and also as an end without a word. */

@@ -12,6 +12,7 @@
 
 #define DAY 86400L
 #define NAMES "DNS:localhost,IP:127.0.0.1,DNS:*.test.example"
+#define LABEL "a-label-of-a-name-may-have-up-to-sixty-three-bytes"
 
 char tls_folder[32];
 
@@ -50,8 +51,12 @@ static void write_files(const char *name, const struct identity *identity)
     fclose(file);
 }
 
-/* issuer NULL: an authority; names NULL: of a client.  Valid from two days ago until `end_s` from now. */
-static struct identity make(const char *name, const struct identity *issuer, const char *names, long end_s)
+/*
+ * issuer NULL: an authority; names NULL: of a client; purpose NULL: for all.  Valid from two days ago until `end_s`
+ * from now.
+ */
+static struct identity make_for(const char *purpose, const char *name, const struct identity *issuer, const char *names,
+                                long end_s)
 {
     static long serial;
     struct identity made = { X509_new(), EVP_EC_gen("P-256") };
@@ -70,9 +75,16 @@ static struct identity make(const char *name, const struct identity *issuer, con
            issuer ? "critical,CA:FALSE" : "critical,CA:TRUE");
     if (names)
         extend(certificate, issuer->certificate, NID_subject_alt_name, names);
+    if (purpose)
+        extend(certificate, issuer->certificate, NID_ext_key_usage, purpose);
     assert_true(X509_sign(certificate, issuer ? issuer->key : made.key, EVP_sha256()) > 0);
     write_files(name, &made);
     return made;
+}
+
+static struct identity make(const char *name, const struct identity *issuer, const char *names, long end_s)
+{
+    return make_for(NULL, name, issuer, names, end_s);
 }
 
 /* By the name that openssl-rehash gives. */
@@ -104,6 +116,9 @@ void tls_begin(void)
     other = make("other", NULL, NULL, DAY);
     drop(make("server", &ca, NAMES, DAY));
     drop(make("named", &ca, "DNS:redis.test.example", DAY));
+    drop(make_for("clientAuth", "purpose", &ca, NAMES, DAY));
+    drop(make("as-name", &ca, "DNS:127.0.0.1", DAY));
+    drop(make("long", &ca, "DNS:" LABEL "." LABEL "." LABEL "." LABEL, DAY));
     drop(make("expired", &ca, NAMES, -3600));
     drop(make("strange", &other, NAMES, DAY));
     drop(make("client", &ca, NULL, DAY));

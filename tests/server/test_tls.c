@@ -229,6 +229,31 @@ static void test_the_sentence_lists_the_names_when_the_name_is_wrong(void **stat
     tls_server_end(tls);
 }
 
+/* An address that the certificate has as a name is not an address; a long name is cut. */
+static void test_the_sentence_says_what_is_wrong_when_the_name_looks_right(void **state)
+{
+    struct tls_server *tls = tls_server_start("as-name", "no", NULL);
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()),
+                   "has 127.0.0.1 as a name, and not as an IP address: give it the alternative name IP:127.0.0.1");
+    tls_server_end(tls);
+    tls = tls_server_start("long", "no", NULL);
+    assert_refused(url_of(tls, "rediss://localhost", trusting()), "certificate is for a-label-of-a-name-");
+    tls_server_end(tls);
+}
+
+/* The certificate's own authority has made it for clients. */
+static void test_the_sentence_says_what_to_do_when_the_certificate_is_not_right(void **state)
+{
+    struct tls_server *tls = tls_server_start("purpose", "no", NULL);
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", trusting()),
+                   "certificate is refused: unsuitable certificate purpose; let its authority issue another one");
+    tls_server_end(tls);
+}
+
 static void test_the_sentence_says_since_when_the_certificate_is_expired(void **state)
 {
     struct tls_server *tls = tls_server_start("expired", "no", NULL);
@@ -274,7 +299,36 @@ static void test_the_sentence_names_cert_when_the_server_wants_one(void **state)
     assert_refused(url_of(tls, "rediss://127.0.0.1", options), "refuses the client certificate of cert \"");
     snprintf(options, sizeof options, "%s%s%s", trusting(), file_option("cert", "client.crt"),
              file_option("key", "stranger.key"));
-    assert_refused(url_of(tls, "rediss://127.0.0.1", options), "stranger.key\" cannot be used: ");
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options),
+                   "stranger.key\" cannot be used: it is not the key of the certificate");
+    snprintf(options, sizeof options, "%s%s", trusting(), file_option("cert", "client.crt"));
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), "client.crt\" cannot be used: no private key in PEM");
+    snprintf(options, sizeof options, "%s%s", trusting(), file_option("cert", "client.key"));
+    assert_refused(url_of(tls, "rediss://127.0.0.1", options), "client.key\" cannot be used: no certificate in PEM");
+    tls_server_end(tls);
+}
+
+/* A holder that cannot connect again is told by the log why: the first reason, the break, tells nothing of that. */
+static void test_the_log_tells_why_when_a_holder_cannot_come_back(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    char variable[600], log[128];
+    struct actor *a;
+
+    (void)state;
+    command_run("cp %s/ca.crt %s/turned.crt", tls_folder, tls_folder);
+    snprintf(variable, sizeof variable, "DMUTEX_URL=%s",
+             url_of(tls, "rediss://127.0.0.1", file_option("cacert", "turned.crt")));
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s/log-of-turned", tls_folder);
+    a = actor_start_with(NULL, variable, log, NULL);
+    actor_do(a, "0", "lock tls/turned");
+    command_run("cp %s/other.crt %s/turned.crt", tls_folder, tls_folder);
+    assert_true(side_try(tls->server->side, "CLIENT KILL TYPE normal SKIPME yes"));
+    wait_until((command_run("grep -c 'comes from .ca., which cacert ' %s/log-of-turned", tls_folder), ran.output[0]) ==
+               '1');
+    command_run("cp %s/ca.crt %s/turned.crt", tls_folder, tls_folder);
+    actor_do(a, "0", "unlock tls/turned");
+    actor_end(a);
     tls_server_end(tls);
 }
 
@@ -299,6 +353,23 @@ static void test_the_sentence_names_the_file_when_it_is_a_fifo(void **state)
     actor_do(a, "0", "start timedlock tls/fifo 300");
     actor_do(a, "here", "in-child say here");
     actor_do(a, "ETIMEDOUT", "join");
+    actor_end(a);
+    tls_server_end(tls);
+}
+
+/* OpenSSL would open the FIFO, which has the name of the authority that it looks for. */
+static void test_the_sentence_names_the_file_when_a_folder_has_a_fifo(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    struct actor *a;
+
+    (void)state;
+    command_run("mkdir %s/fifos && mkfifo %s/fifos/$(ls %s/hashed)", tls_folder, tls_folder, tls_folder);
+    assert_status(0);
+    a = actor_start_at(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "fifos")));
+    actor_do(a, "ENOLCK", "trylock tls/fifo");
+    actor_assert_words(a, ".0 there is not a regular file");
+    actor_do(a, "here", "in-child say here");
     actor_end(a);
     tls_server_end(tls);
 }
@@ -401,6 +472,20 @@ static void test_the_sentence_says_so_when_a_silent_server_has_no_tls(void **sta
     server_end(plain);
 }
 
+/* The server's kernel opens the connection, and the server does not answer the login. */
+static void test_the_sentence_says_so_when_an_open_connection_brings_nothing(void **state)
+{
+    struct server *plain = server_start_with(true, NULL);
+    char url[200];
+
+    (void)state;
+    server_stop(plain);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?command_timeout=1000&connect_timeout=200", plain->port);
+    assert_refused(url, "was opened, but the server gave no answer within connect_timeout");
+    server_cont(plain);
+    server_end(plain);
+}
+
 /* A server with TLS behind redis://. */
 static void test_the_sentence_names_rediss_when_the_server_wants_tls(void **state)
 {
@@ -481,8 +566,23 @@ static void keep_the_queue(const char *url)
     _exit(0);
 }
 
+/* OpenSSL has ended before the first connection. */
+static void lock_after_cleanup(const char *url)
+{
+    static dmutex_t mutex;
+
+    complain_unless(OPENSSL_init_ssl(0, NULL) == 1, "OPENSSL_init_ssl");
+    OPENSSL_cleanup();
+    dmutex_configure_np(url);
+    make_normal(&mutex, "tls/cleanup", 0);
+    complain_unless(dmutex_trylock(&mutex) == 0, "trylock");
+    _exit(0);
+}
+
 static int play_openssl(const char *scene, const char *url)
 {
+    if (strcmp(scene, "cleanup") == 0)
+        lock_after_cleanup(url);
     if (strcmp(scene, "end") == 0)
         end_with_hold(url);
     keep_the_queue(url);
@@ -506,6 +606,17 @@ static void test_exit_gives_the_lock_back_when_openssl_has_ended(void **state)
     tls_server_end(tls);
 }
 
+static void test_the_sentence_says_so_when_openssl_has_ended(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    command_run("exec %s --openssl cleanup '%s'", program_path, tls->url);
+    assert_status(1);
+    assert_errors("TLS cannot be set up (the program has called OPENSSL_cleanup(), which is for its end)");
+    tls_server_end(tls);
+}
+
 static void test_the_queue_of_errors_stays_when_the_program_has_errors(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
@@ -525,19 +636,25 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_calls_have_room_when_the_stack_is_the_smallest),
         cmocka_unit_test(test_the_sentence_lists_the_names_when_the_name_is_wrong),
         cmocka_unit_test(test_the_sentence_is_of_the_server_that_was_reached_when_another_address_is_refused),
+        cmocka_unit_test(test_the_sentence_says_what_is_wrong_when_the_name_looks_right),
+        cmocka_unit_test(test_the_sentence_says_what_to_do_when_the_certificate_is_not_right),
         cmocka_unit_test(test_the_sentence_says_since_when_the_certificate_is_expired),
         cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
         cmocka_unit_test(test_the_sentence_names_cert_when_the_server_wants_one),
         cmocka_unit_test(test_the_sentence_names_cert_when_tls_is_1_2),
         cmocka_unit_test(test_the_sentence_names_the_file_when_it_is_a_fifo),
+        cmocka_unit_test(test_the_sentence_names_the_file_when_a_folder_has_a_fifo),
+        cmocka_unit_test(test_the_log_tells_why_when_a_holder_cannot_come_back),
         cmocka_unit_test(test_a_name_is_refused_when_it_begins_with_a_dot),
         cmocka_unit_test(test_tls_1_1_is_refused_with_its_remedy),
         cmocka_unit_test(test_a_bare_cipher_is_refused_when_the_system_allows_it),
         cmocka_unit_test(test_the_sentence_says_so_when_the_server_has_no_tls),
         cmocka_unit_test(test_the_sentence_says_so_when_a_silent_server_has_no_tls),
+        cmocka_unit_test(test_the_sentence_says_so_when_an_open_connection_brings_nothing),
         cmocka_unit_test(test_the_sentence_names_rediss_when_the_server_wants_tls),
         cmocka_unit_test(test_any_certificate_is_taken_and_logged_when_verify_is_none),
         cmocka_unit_test(test_exit_gives_the_lock_back_when_openssl_has_ended),
+        cmocka_unit_test(test_the_sentence_says_so_when_openssl_has_ended),
         cmocka_unit_test(test_the_queue_of_errors_stays_when_the_program_has_errors),
         cmocka_unit_test(test_nothing_is_left),
     };
