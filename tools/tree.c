@@ -68,10 +68,20 @@ static void add(struct list *list, pid_t pid)
     list->count += look(pid, &processes[list->count]);
 }
 
+/* A /proc of another pid namespace has other numbers for all processes, this one too, or does not have it. */
+static bool is_proc_ours(void)
+{
+    char pid[16];
+    ssize_t length = readlink("/proc/self", pid, sizeof pid - 1);
+
+    pid[length > 0 ? length : 0] = '\0';
+    return atoi(pid) == getpid();
+}
+
 static struct list read_all(void)
 {
     struct list list = { NULL, 0 };
-    DIR *folder = opendir("/proc");
+    DIR *folder = is_proc_ours() ? opendir("/proc") : NULL;
     struct dirent *entry;
 
     while (folder && (entry = readdir(folder)))

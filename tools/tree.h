@@ -8,8 +8,8 @@
 
 /*
  * Sends a signal to all descendants of `root`.  Any thread.  *ret_forbidden: one that this user may not signal, or 0.
- * False if there is no /proc, as in some containers, or no descriptor of a process, as before Linux 5.3: then some or
- * all have not got the signal.
+ * False if there is no /proc, as in some containers, or one of another pid namespace, or no descriptor of a process, as
+ * before Linux 5.3: then some or all have not got the signal.
  */
 bool tree_signal(pid_t root, int number, pid_t *ret_forbidden);
 

@@ -319,6 +319,39 @@ static void test_run_ends_by_a_signal_when_it_waits(void **state)
     actor_end(holder);
 }
 
+static pid_t child_of(pid_t pid)
+{
+    char path[64];
+    FILE *file;
+    int child = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &child), 1);
+    fclose(file);
+    return child;
+}
+
+/* The kernel lets no signal end the first process of a container, which dmutex is without an init: it ends itself. */
+static void test_run_ends_by_a_signal_when_it_waits_as_process_1(void **state)
+{
+    struct actor *holder = actor_start_holder(the_server, "t/first", "");
+    dmutex_t mutex;
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_result(dmutex_init_np(&mutex, "t/first", NULL), 0);
+    pid = tool_start("exec unshare -p -f $dmutex run t/first true");
+    wait_until(waiters_of(&mutex) == 1);
+    kill(child_of(pid), SIGTERM);
+    assert_int_equal(tool_await(pid), 143);
+    assert_int_equal(waiters_of(&mutex), 0);
+    actor_end(holder);
+}
+
 /* ---- on a terminal ----------------------------------------------------------------------- */
 
 static char screen[COMMAND_ROOM]; /* what the terminal's program has written */
@@ -414,6 +447,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_refuses_options_of_flock_when_they_have_no_meaning),
         cmocka_unit_test(test_run_waits_for_its_turn_when_the_lock_is_held),
         cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits),
+        cmocka_unit_test(test_run_ends_by_a_signal_when_it_waits_as_process_1),
         cmocka_unit_test(test_run_shows_place_and_holder_when_it_waits_on_a_terminal),
         cmocka_unit_test(test_run_shows_how_long_the_lock_is_held_when_the_terminal_is_narrow),
     };

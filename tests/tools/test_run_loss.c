@@ -95,6 +95,22 @@ static void test_run_ends_all_descendants_when_the_lock_is_broken(void **state)
     wait_until(!proc_is_alive((pid_t)tool_number("begun")));
 }
 
+/* A container with the host's /proc: there dmutex does not see its descendants, but knows its command. */
+static void test_run_ends_the_command_when_proc_is_of_another_namespace(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    command_run("rm -f $F/begun");
+    pid = tool_start("exec unshare -p -f $dmutex run t/foreign -- sh -c 'echo >$F/begun; read go <$F/go'");
+    wait_until(tool_has("begun"));
+    break_lock("t/foreign");
+    assert_int_equal(tool_await(pid), 76);
+    assert_true(tool_has_said("t/foreign: the command, which had lost the lock, ended with signal 15"));
+}
+
 /* Without a signal the command goes on to its end, and the status tells the loss all the same. */
 static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **state)
 {
@@ -421,6 +437,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_passes_signals_on_when_it_gets_them),
         cmocka_unit_test(test_run_ends_the_command_when_the_lock_is_broken),
         cmocka_unit_test(test_run_ends_all_descendants_when_the_lock_is_broken),
+        cmocka_unit_test(test_run_ends_the_command_when_proc_is_of_another_namespace),
         cmocka_unit_test(test_run_lets_the_command_go_on_when_no_signal_is_wanted),
         cmocka_unit_test(test_run_tells_the_loss_at_the_end_when_a_pipe_has_no_room_before),
         cmocka_unit_test(test_run_sends_the_named_signal_when_the_lock_is_broken),

@@ -239,12 +239,40 @@ static void test_nobody_gets_a_signal_when_the_kernel_has_no_descriptors_of_proc
     assert_int_equal(keeper_reap(pid), 0);
 }
 
+/*
+ * A container may have the /proc of the host, in which all processes have other numbers: nobody is taken for a
+ * descendant there, and the caller is told.
+ */
+static void test_nobody_gets_a_signal_when_proc_is_of_another_namespace(void **state)
+{
+    pid_t pid, first;
+    int status;
+
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    pid = keeper_fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWPID) != 0 || (first = fork()) < 0)
+            _exit(2);
+        if (first == 0) {
+            pid_t forbidden;
+
+            make_sleeper(); /* ends with this process */
+            _exit(tree_signal(getpid(), SENT, &forbidden) ? 1 : 0);
+        }
+        _exit(waitpid(first, &status, 0) == first && WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+    }
+    assert_int_equal(keeper_reap(pid), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stranger_gets_no_signal_when_it_has_the_pid_of_a_descendant),
         cmocka_unit_test(test_all_descendants_get_the_signal),
         cmocka_unit_test(test_nobody_gets_a_signal_when_the_kernel_has_no_descriptors_of_processes),
+        cmocka_unit_test(test_nobody_gets_a_signal_when_proc_is_of_another_namespace),
     };
 
     test_begin(argc, argv);
