@@ -61,6 +61,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/output.c \
     libdmutex/base/output.h \
     libdmutex/base/order.h \
+    libdmutex/base/own_signal.c \
+    libdmutex/base/own_signal.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
     libdmutex/base/poll.c \

@@ -13,6 +13,8 @@ pkglib_LTLIBRARIES += preload/libdmutex-preload.la
 preload_libdmutex_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 preload_libdmutex_preload_la_CFLAGS = $(preload_cflags) $(FRAME_CFLAGS)
 preload_libdmutex_preload_la_SOURCES = \
+    libdmutex/base/own_signal.c \
+    libdmutex/base/own_signal.h \
     preload/module/base/gate.c \
     preload/module/base/gate.h \
     preload/module/base/memory.c \

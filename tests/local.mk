@@ -60,6 +60,7 @@ unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_metrics \
     tests/unit/test_outside \
+    tests/unit/test_own_signal \
     tests/unit/test_pacing \
     tests/unit/test_place \
     tests/unit/test_stats

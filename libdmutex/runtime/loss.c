@@ -2,12 +2,11 @@
 #include "runtime/loss.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "base/own_signal.h"
 #include "base/probe.h"
 #include "runtime/loop.h"
 #include "runtime/steps.h"
@@ -54,7 +53,7 @@ static void tell(const struct dm_runtime *runtime, const struct loss *loss)
     if (runtime->settings.on_lost == DM_LOST_ABORT)
         abort();
     if (runtime->settings.on_lost == DM_LOST_SIGNAL)
-        kill(getpid(), runtime->settings.lost_signal);
+        dm_own_signal(runtime->settings.lost_signal);
 }
 
 /*

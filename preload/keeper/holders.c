@@ -175,19 +175,30 @@ enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *
     return sight;
 }
 
+/* The pids of /proc are ours, unless it is the /proc of another pid namespace, whose number of this process differs. */
+static bool are_pids_ours(void)
+{
+    char pid[16];
+    ssize_t length = readlink("/proc/self", pid, sizeof pid - 1);
+
+    pid[length > 0 ? length : 0] = '\0';
+    return atol(pid) == getpid();
+}
+
 /*
- * The folder stands for this very process, also if the pid is used again later; before Linux 5.1 the pid has to do.
- * After other errors than ENOSYS the pid is not used, because the pid may belong to another process by then.
+ * The folder stands for this very process, also if the pid is used again later; before Linux 5.1 the pid has to do, and
+ * in containers whose filter answers EPERM to calls that it does not know. Then kill() is refused as well if the reason
+ * was another.
  */
 static bool send_signal(int folder, pid_t pid, int number)
 {
 #ifdef SYS_pidfd_send_signal
     if (syscall(SYS_pidfd_send_signal, folder, number, NULL, 0) == 0)
         return true;
-    if (errno != ENOSYS)
+    if ((errno != ENOSYS && errno != EPERM) || faccessat(folder, "stat", R_OK, 0) < 0)
         return false;
 #endif
-    return kill(pid, number) == 0;
+    return are_pids_ours() && kill(pid, number) == 0;
 }
 
 /* Reads the program's name as the kernel tells the name, without the newline. */
@@ -218,7 +229,32 @@ bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_progr
     return folder >= 0;
 }
 
-int holders_signal(const struct kernel_lock *lock, int number)
+/* The signals that are blocked or caught by the process, of the line that begins so. */
+static bool has_signal(const char *status, const char *title, int number)
+{
+    const char *line = strstr(status, title);
+
+    return line && (strtoull(line + strlen(title), NULL, 16) >> (number - 1) & 1);
+}
+
+/* True if the signal has no effect: the kernel gives process 1 of a pid namespace none that it has not asked for. */
+static bool is_spared(int folder, pid_t pid, int number)
+{
+    char status[2048];
+    ssize_t length;
+    int fd;
+
+    if (pid != 1)
+        return false;
+    fd = openat(folder, "status", O_RDONLY | O_CLOEXEC);
+    length = fd >= 0 ? read(fd, status, sizeof status - 1) : 0;
+    status[length > 0 ? length : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    return !has_signal(status, "\nSigBlk:\t", number) && !has_signal(status, "\nSigCgt:\t", number);
+}
+
+int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared)
 {
     DIR *processes = opendir("/proc");
     int folder, count = 0;
@@ -226,8 +262,12 @@ int holders_signal(const struct kernel_lock *lock, int number)
     char fd[12];
     pid_t pid;
 
+    *ret_is_spared = false;
     while ((folder = next_holder(processes, lock, &pid, fd, &is_unsure)) >= 0) {
-        count += send_signal(folder, pid, number);
+        if (is_spared(folder, pid, number))
+            *ret_is_spared = true;
+        else
+            count += send_signal(folder, pid, number);
         close(folder);
     }
     if (processes)

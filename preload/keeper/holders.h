@@ -34,7 +34,10 @@ void holder_forget(struct holder *known);
 /* The first process that has the file locked, and the program; false: none can be seen. */
 bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM]);
 
-/* Sends all holders a signal; returns the number of holders that were sent the signal. */
-int holders_signal(const struct kernel_lock *lock, int number);
+/*
+ * Sends all holders a signal; returns the number of holders that were sent the signal. *ret_is_spared: process 1 of
+ * this container is a holder, and the signal has no effect there.
+ */
+int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared);
 
 #endif

@@ -103,13 +103,21 @@ static void tell_jobs(const struct hold *hold, const struct loss *loss)
 static void punish(const struct hold *hold, const struct loss *loss)
 {
     int processes = 0;
+    bool is_spared, is_any_spared = false;
 
     tell_jobs(hold, loss);
-    for (int i = 0; i < loss->count && hold->wish.on_lost; i++)
-        processes += holders_signal(&loss->locks[i], hold->wish.on_lost);
+    for (int i = 0; i < loss->count && hold->wish.on_lost; i++) {
+        processes += holders_signal(&loss->locks[i], hold->wish.on_lost, &is_spared);
+        is_any_spared |= is_spared;
+    }
     say(DMUTEX_LOG_ERROR,
         "the lock of %s (%s) was lost, another host may have it now: %d processes were sent signal %d", hold->wish.path,
         hold->wish.name, processes, hold->wish.on_lost);
+    if (is_any_spared)
+        say(DMUTEX_LOG_ERROR,
+            "process 1 goes on without the lock of %s, because the kernel spares the first process of a container: "
+            "start the container with an init, for example by \"docker run --init\"",
+            hold->wish.path);
 }
 
 /*

@@ -2,8 +2,10 @@
 #include "proc_locks.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shared/kernel_lock.h"
@@ -31,6 +33,14 @@ static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
     return room;
 }
 
+/* A container may have an empty file in this place, which hides the kernel's list. */
+static bool is_of_kernel(int file)
+{
+    struct statfs status;
+
+    return fstatfs(file, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+}
+
 /* False if the list cannot be read. The room is static, because only the main loop reads. */
 static bool read_all(GString *ret_content)
 {
@@ -38,7 +48,7 @@ static bool read_all(GString *ret_content)
     int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
     ssize_t got = -1;
 
-    while (file >= 0 && (got = read(file, piece, sizeof piece)) > 0)
+    while (file >= 0 && is_of_kernel(file) && (got = read(file, piece, sizeof piece)) > 0)
         g_string_append_len(ret_content, piece, got);
     if (file >= 0)
         close(file);

@@ -20,7 +20,8 @@ keeper        shared dmutex
 END
 
 # Files of the library that are compiled into the layer as well.
-library_files='base/fileid.h base/place.h base/conffile.h base/file.h base/output.h base/relay.h base/stderr.h base/text.h'
+library_files='base/conffile.h base/file.h base/fileid.h base/output.h base/own_signal.h base/place.h base/relay.h'
+library_files="$library_files base/stderr.h base/text.h"
 
 # includes: each #include as FOLDER FILE LINE INCLUDED, with an include of the same folder spelled in full.
 includes()

@@ -22,17 +22,23 @@
  *     quiet                                        has /dev/null as input and outputs from now on
  *     data                                         closes standard error, and opens the file "data" in its place
  *     pause                                        for a signal
+ *     filter                                       pidfd_send_signal() is EPERM from now on, as in some containers
  *     say WORD
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +129,20 @@ static void open_data(void)
 {
     close(2);
     if (open("data", O_RDWR | O_CREAT, 0600) != 2)
+        exit(3);
+}
+
+static void filter_calls(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_send_signal, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { .len = sizeof code / sizeof code[0], .filter = code };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
         exit(3);
 }
 
@@ -313,6 +333,8 @@ static void do_other(const char *word)
         open_data();
     else if (strcmp(word, "pause") == 0)
         pause();
+    else if (strcmp(word, "filter") == 0)
+        filter_calls();
     else if (strcmp(word, "say") == 0)
         puts(*next++), fflush(stdout);
     else

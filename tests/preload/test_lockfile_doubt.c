@@ -127,6 +127,30 @@ static void test_a_lock_goes_on_when_the_job_is_behind_su(void **state)
                                                 LOCKED_BY("flock 9", "su -s /bin/sh nobody -c \"echo has; read go\"")));
 }
 
+/* An empty file over /proc/locks, as runtimes of containers hide files of /proc, is no list without locks. */
+static void test_a_lock_goes_on_when_the_list_of_locks_is_hidden(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(start_container(
+        "unshare -m -f sh -c \"mount --bind /dev/null /proc/locks; exec \\\"\\$@\\\"\" - ", LOCKED_BY("flock 9", JOB)));
+}
+
+/* Without /proc nobody knows which file it is, and a lock of this host alone would be taken for one of all hosts. */
+static void test_a_lock_is_refused_without_proc(void **state)
+{
+    static const char *const lines[] = { "flock ENOLCK", "setlk ENOLCK", "ofd-setlkw ENOLCK",
+                                         "tlock ENOLCK", "get ENOLCK",   "flock-un 0",
+                                         "unlck 0" };
+    struct job *job = host_start(c, "exec unshare -m sh -c 'mount -t tmpfs none /proc; exec $LOCKER x.lock flock setlk "
+                                    "ofd-setlkw tlock get flock-un unlck'");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        job_expect(job, lines[i]);
+    assert_int_equal(job_end(job), 0);
+    assert_true(host_has_said(c, "mount /proc where the program runs"));
+}
+
 static void write_map(int pid, const char *name)
 {
     char path[64];
@@ -189,6 +213,8 @@ int main(int argc, char **argv)
         host_test(test_a_lock_goes_on_when_its_process_is_hidden),
         host_test(test_a_lock_goes_on_when_the_user_changes_twice),
         host_test(test_a_lock_goes_on_when_the_job_is_behind_su),
+        host_test(test_a_lock_goes_on_when_the_list_of_locks_is_hidden),
+        host_test(test_a_lock_is_refused_without_proc),
         host_test(test_a_lock_goes_on_in_a_user_namespace),
         host_test(test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at),
     };

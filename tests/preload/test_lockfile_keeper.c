@@ -560,6 +560,42 @@ static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
     host_end(d);
 }
 
+/* The same where the kernel's best way to signal a process is forbidden, as by filters that do not know the call. */
+static void test_the_holders_are_killed_when_a_filter_forbids_the_best_way(void **state)
+{
+    struct host *c = host_make("l", "lease=" SHORT_LEASE " onlost=kill");
+    struct job *holder = host_start(c, "exec $LOCKER x.lock filter flock pause");
+    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+
+    (void)state;
+    job_expect(holder, "flock 0");
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_int_equal(job_end(holder), 128 + SIGKILL);
+    host_end(c);
+}
+
+/* The first process of a container cannot be killed from inside: the log says so, and does not count it. */
+static void test_the_log_tells_that_process_1_of_a_container_is_spared(void **state)
+{
+    struct host *c = host_make("m", "lease=" SHORT_LEASE " onlost=kill");
+    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+    struct job *holder;
+
+    (void)state;
+    if (!can_unshare(c, "-p -f --mount-proc")) {
+        host_end(c);
+        return;
+    }
+    holder =
+        host_start(c, "exec unshare -r -p -f --mount-proc sh -c 'exec 9>x.lock; flock 9; echo has; read go; true'");
+    job_expect(holder, "has");
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    wait_until(host_run(c, "grep -q 'process 1 goes on without the lock of .*x.lock' log") == 0);
+    assert_int_equal(host_run(c, "grep -q '0 processes were sent signal 9' log"), 0);
+    job_finish(holder);
+    host_end(c);
+}
+
 /* ---- the log ----------------------------------------------------------------------------- */
 
 /* Bytes of a file's name that a terminal would obey are not in the log. */
@@ -638,6 +674,8 @@ int main(int argc, char **argv)
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_the_holders_are_killed_when_the_lock_is_lost),
+        host_test(test_the_holders_are_killed_when_a_filter_forbids_the_best_way),
+        host_test(test_the_log_tells_that_process_1_of_a_container_is_spared),
         host_test(test_the_log_shows_no_controls_of_a_name),
         host_test(test_the_log_is_not_made_behind_a_strangers_link),
         host_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),

@@ -36,25 +36,35 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
+enum path { PATH_FOUND, PATH_NONE, PATH_UNKNOWN };
+
+static bool is_open(int fd)
+{
+    return fd >= 0 && real_get()->fcntl(fd, F_GETFD, NULL) >= 0;
+}
+
 /*
- * The path as the kernel has it, without links; false if there is no path, as for a pipe or a deleted file.  Not by
+ * The path as the kernel has it, without links; none for a pipe, a deleted file or a closed descriptor.  Not by
  * /proc/self: the first thread has no descriptors any more once that thread has ended.
  */
-static bool find_path(int fd, char ret_path[PATH_MAX])
+static enum path find_path(int fd, char ret_path[PATH_MAX])
 {
     char link[40];
     struct text text = text_in(link, sizeof link);
     int kept = errno;
+    enum path path = PATH_NONE;
     ssize_t length;
 
     text_add(&text, "/proc/thread-self/fd/");
     text_add_number(&text, (unsigned)fd);
     length = fd < 0 ? -1 : readlink(link, ret_path, PATH_MAX - 1);
+    ret_path[length > 0 ? length : 0] = '\0';
+    if (length <= 0 && is_open(fd))
+        path = PATH_UNKNOWN;
+    else if (*ret_path == '/' && !ends_with(ret_path, " (deleted)"))
+        path = PATH_FOUND;
     errno = kept;
-    if (length <= 0)
-        return false;
-    ret_path[length] = '\0';
-    return *ret_path == '/' && !ends_with(ret_path, " (deleted)");
+    return path;
 }
 
 static const struct rule *find_rule(enum rule_kind kind, const char *path)
@@ -67,21 +77,32 @@ static const struct rule *find_rule(enum rule_kind kind, const char *path)
     return NULL;
 }
 
-enum finding { NOT_MAPPED, MAPPED, NO_NAME };
+enum finding { NOT_MAPPED, MAPPED, NO_NAME, UNKNOWN };
 
 /* The use of a file, for --list: -1 means not locked; else the bits of seen.h. */
 enum { NOT_LOCKING = -1 };
 
-/* The rule's name for the file at this descriptor; notes the file, if the list is wanted and the file is locked. */
+/* Notes the file, if the list is wanted and the file is locked. */
+static void note(enum kernel_lock_kind kind, const char *path, int use)
+{
+    if (settings_get()->list_folder && use != NOT_LOCKING)
+        observe_file(kind == LOCK_OF_FLOCK ? SEEN_FLOCK : SEEN_FCNTL, path, (unsigned)use);
+}
+
+static bool has_rules(enum kernel_lock_kind kind)
+{
+    return kind == LOCK_OF_FLOCK ? settings_get()->has_flock : settings_get()->has_fcntl;
+}
+
+/* The rule's name for the file at this descriptor. */
 static enum finding find_file(int fd, enum kernel_lock_kind kind, int use, struct mapped *ret_file)
 {
-    bool is_flock = kind == LOCK_OF_FLOCK;
+    enum path path = find_path(fd, ret_file->path);
 
-    if (!find_path(fd, ret_file->path))
-        return NOT_MAPPED;
-    if (settings_get()->list_folder && use != NOT_LOCKING)
-        observe_file(is_flock ? SEEN_FLOCK : SEEN_FCNTL, ret_file->path, (unsigned)use);
-    ret_file->rule = find_rule(is_flock ? RULE_FLOCK : RULE_FCNTL, ret_file->path);
+    if (path != PATH_FOUND)
+        return path == PATH_UNKNOWN && has_rules(kind) ? UNKNOWN : NOT_MAPPED;
+    note(kind, ret_file->path, use);
+    ret_file->rule = find_rule(kind == LOCK_OF_FLOCK ? RULE_FLOCK : RULE_FCNTL, ret_file->path);
     if (!ret_file->rule)
         return NOT_MAPPED;
     matches_note(ret_file->rule);
@@ -102,11 +123,25 @@ static void forget_file(void *file)
 struct request {
     int fd;
     enum kernel_lock_kind kind;
+    bool is_unlock;
     int number;         /* flock(): the operation; fcntl(): the command */
     struct flock *lock; /* fcntl() */
     int (*lock_file)(const struct mapped *file, const struct request *request);
     int (*pass)(const struct request *request); /* to libc */
 };
+
+/* The file may be one that a rule names, and a lock of this host alone would be taken for a lock of all hosts. */
+static int refuse_unknown(void)
+{
+    static bool is_said;
+
+    if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED))
+        text_say("which file is to be locked cannot be seen in /proc, and a rule may be for it: mount /proc where the "
+                 "program runs",
+                 NULL);
+    errno = ENOLCK;
+    return -1;
+}
 
 /* Not part of the usual path: a separate function keeps the path's room off the stack. */
 static __attribute__((__noinline__)) int find_and_answer(const struct request *request, int use)
@@ -120,8 +155,10 @@ static __attribute__((__noinline__)) int find_and_answer(const struct request *r
     pthread_cleanup_push(forget_file, file);
     if (finding == MAPPED)
         result = request->lock_file(file, request);
-    else if (finding == NOT_MAPPED)
+    else if (finding == NOT_MAPPED || (finding == UNKNOWN && request->is_unlock))
         result = request->pass(request);
+    else if (finding == UNKNOWN)
+        result = refuse_unknown();
     pthread_cleanup_pop(1);
     return result;
 }
@@ -155,8 +192,8 @@ static int pass_flock(const struct request *request)
 EXPORT int flock(int fd, int operation)
 {
     const struct settings *settings = settings_get();
-    const struct request request = { fd, LOCK_OF_FLOCK, operation, NULL, lock_by_flock, pass_flock };
     int verb = operation & ~LOCK_NB;
+    const struct request request = { fd, LOCK_OF_FLOCK, verb == LOCK_UN, operation, NULL, lock_by_flock, pass_flock };
 
     if (settings->has_flock || settings->list_folder)
         return find_and_answer(&request, verb == LOCK_UN ? NOT_LOCKING : verb == LOCK_SH ? SEEN_SHARED : 0);
@@ -254,14 +291,16 @@ static int pass_fcntl(const struct request *request)
 
 static int on_fcntl(int fd, int command, void *argument)
 {
-    struct request request = { fd, LOCK_OF_PROCESS, command, argument, lock_by_fcntl, pass_fcntl };
+    struct request request = { fd, LOCK_OF_PROCESS, false, command, argument, lock_by_fcntl, pass_fcntl };
     enum lock_verb verb = verb_of(command, &request.kind);
     const struct settings *settings;
 
     if (verb != NO_LOCK) {
         settings = settings_get();
-        if ((settings->has_fcntl || settings->list_folder) && argument && is_valid(argument, request.kind))
+        if ((settings->has_fcntl || settings->list_folder) && argument && is_valid(argument, request.kind)) {
+            request.is_unlock = verb != GET && request.lock->l_type == F_UNLCK;
             return find_and_answer(&request, settings->list_folder ? use_of(fd, verb, argument) : NOT_LOCKING);
+        }
     }
     return pass_fcntl(&request);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lost.h"
 
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/own_signal.h"
 #include "objects.h"
 #include "shared/text.h"
 
@@ -30,5 +29,5 @@ void lost_tell(const char *name, uint64_t token, void *user)
     text_say("the lease of ", name, " has ended while it was held: others may have it from now on",
              number ? "" : " (OnLost= ends the program)", NULL);
     if (number)
-        kill(getpid(), number);
+        dm_own_signal(number);
 }
