@@ -76,6 +76,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/relay.h \
     libdmutex/base/self.c \
     libdmutex/base/self.h \
+    libdmutex/base/shield.c \
+    libdmutex/base/shield.h \
     libdmutex/base/stderr.c \
     libdmutex/base/stderr.h \
     libdmutex/base/text.c \

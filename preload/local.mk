@@ -91,6 +91,8 @@ preload_libdmutex_observer_la_SOURCES = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/shield.c \
+    libdmutex/base/shield.h \
     libdmutex/base/stderr.c \
     libdmutex/base/stderr.h \
     libdmutex/base/text.c \
@@ -115,6 +117,8 @@ preload_common = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/shield.c \
+    libdmutex/base/shield.h \
     libdmutex/base/stderr.c \
     libdmutex/base/stderr.h \
     libdmutex/base/text.c \

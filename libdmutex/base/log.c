@@ -15,6 +15,7 @@
 #include "base/output.h"
 #include "base/rank.h"
 #include "base/self.h"
+#include "base/shield.h"
 #include "base/stderr.h"
 #include "base/text.h"
 
@@ -101,14 +102,18 @@ static void tell_dropped(int fd)
  */
 static void write_line(int fd, char *line, size_t length)
 {
+    struct dm_shield shield;
+
     if (!is_writable(fd)) {
         __atomic_add_fetch(&lines_dropped, 1, __ATOMIC_RELAXED);
         return;
     }
-    tell_dropped(fd);
     line[length] = '\n';
+    dm_shield_raise(&shield);
+    tell_dropped(fd);
     if (write(fd, line, length + 1) < 0)
-        return; /* no place to tell the loss */
+        errno = 0; /* no place to tell the loss */
+    dm_shield_lower(&shield);
 }
 
 /*

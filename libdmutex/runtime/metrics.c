@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "base/rank.h"
+#include "base/shield.h"
 #include "runtime/loop.h"
 #include "runtime/runtime.h"
 
@@ -270,6 +271,7 @@ static FILE *open_beside(int folder, const char *name)
 static bool replace_in(int folder, const char *name, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     char program[DM_PROGRAM_ROOM];
+    struct dm_shield shield;
     char *beside = NULL;
     FILE *file = NULL;
     bool is_good = false;
@@ -279,9 +281,11 @@ static bool replace_in(int folder, const char *name, const dmutex_stats_t *stats
     file = open_beside(folder, beside);
     if (file) {
         dm_ident_program(program);
+        dm_shield_raise(&shield);
         dm_metrics_write(file, stats, gauges, program, (int)getpid());
         is_good = !ferror(file);
         is_good = fclose(file) == 0 && is_good && renameat(folder, beside, folder, name) == 0;
+        dm_shield_lower(&shield);
         if (!is_good)
             unlinkat(folder, beside, 0);
     }

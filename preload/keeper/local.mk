@@ -9,6 +9,8 @@ preload_keeper_dmutex_keeper_SOURCES = \
     libdmutex/base/output.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
+    libdmutex/base/shield.c \
+    libdmutex/base/shield.h \
     libdmutex/base/stderr.c \
     libdmutex/base/stderr.h \
     preload/keeper/caller.c \

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/shield.h"
 #include "shared/export.h"
 #include "shared/seen.h"
 #include "shared/text.h"
@@ -84,11 +85,14 @@ static void add_folder(struct text *text, int folder)
 static void append(const char *line, size_t length)
 {
     int fd = seen_open(list_folder, MADE_FILE, O_WRONLY | O_APPEND);
+    struct dm_shield shield;
 
     if (fd < 0)
         return;
+    dm_shield_raise(&shield);
     if (write(fd, line, length) < 0)
         errno = 0; /* the list lacks the line */
+    dm_shield_lower(&shield);
     close(fd);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/shield.h"
 #include "base/stderr.h"
 #include "base/text.h"
 
@@ -138,6 +139,7 @@ void text_say(const char *first, ...)
     char line[1024];
     struct text text = text_in(line, sizeof line - 1);
     int error = errno, cancel_state;
+    struct dm_shield shield;
     va_list more;
 
     text_add(&text, "dmutex: ");
@@ -147,8 +149,10 @@ void text_say(const char *first, ...)
     va_end(more);
     line[text.length] = '\n';
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the call that says so is perhaps none */
+    dm_shield_raise(&shield);
     if (dm_stderr_is_usable() && write(STDERR_FILENO, line, text.length + 1) < 0)
         errno = 0; /* nobody listens */
+    dm_shield_lower(&shield);
     pthread_setcancelstate(cancel_state, NULL);
     errno = error;
 }

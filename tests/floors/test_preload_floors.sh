@@ -21,7 +21,7 @@ END
 
 # Files of the library that are compiled into the layer as well.
 library_files='base/conffile.h base/file.h base/fileid.h base/output.h base/own_signal.h base/place.h base/relay.h'
-library_files="$library_files base/stderr.h base/text.h"
+library_files="$library_files base/shield.h base/stderr.h base/text.h"
 
 # includes: each #include as FOLDER FILE LINE INCLUDED, with an include of the same folder spelled in full.
 includes()

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,6 +136,25 @@ static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **sta
     assert_said("dmutex: the report cannot be written to /no/such/folder/report: No such file or directory\n");
 }
 
+/* The same where files may not grow, of which the kernel tells by a signal. */
+static void test_the_program_goes_on_when_the_report_may_not_grow(void **state)
+{
+    struct rlimit before, none;
+    struct actor *actor;
+    char variable[100];
+
+    (void)state;
+    snprintf(variable, sizeof variable, "DMUTEX_REPORT=%s/limited", folder);
+    assert_return_code(getrlimit(RLIMIT_FSIZE, &before), errno);
+    none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+    assert_return_code(setrlimit(RLIMIT_FSIZE, &none), errno);
+    actor = start_program("legacy", rules, variable, NULL);
+    assert_return_code(setrlimit(RLIMIT_FSIZE, &before), errno);
+    actor_do(actor, "0", "lock static_lock");
+    actor_do(actor, "0", "unlock static_lock");
+    actor_end(actor);
+}
+
 /* Asserts that no report is written to the path, with the reason. */
 static void check_no_report_to(const char *path, const char *why)
 {
@@ -209,6 +229,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_report_is_of_one_process_when_it_forks),
         test_of_program(test_a_report_adds_up_when_objects_have_one_name),
         test_of_program(test_a_sentence_is_said_when_the_report_cannot_be_written),
+        test_of_program(test_the_program_goes_on_when_the_report_may_not_grow),
         test_of_program(test_no_report_is_written_when_its_path_is_a_link),
         test_of_program(test_no_report_is_written_when_its_path_is_a_fifo),
         test_of_program(test_no_report_is_written_when_others_can_change_the_folder),

@@ -3,9 +3,10 @@
  * DMUTEX_LOG=level:path: a path that is no file makes no process wait and is not followed; the log goes to standard
  * error then, and says why.
  *
- * This program executes itself with --lock: locks and unlocks once.
+ * This program executes itself with --lock: locks and unlocks once; with --try: tries to lock.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,13 @@ static int lock_once(void)
     dmutex_t mutex = DMUTEX_INITIALIZER("logs/x");
 
     return lock_and_unlock(&mutex);
+}
+
+static int try_once(void)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("logs/x");
+
+    return dmutex_trylock(&mutex);
 }
 
 /* Locks once at a server that is not there, so that there is a line to log. */
@@ -146,6 +154,40 @@ static void test_nobody_waits_when_standard_error_is_full(void **state)
     close(ends[1]);
 }
 
+/* A reader of standard error that has gone is no reason to end: the program has not written the line. */
+static void test_a_program_goes_on_when_nobody_reads_its_log(void **state)
+{
+    int ends[2], status;
+    pid_t pid;
+
+    (void)state;
+    assert_return_code(pipe(ends), errno);
+    close(ends[0]);
+    pid = keeper_fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        signal(SIGPIPE, SIG_DFL);
+        setenv("DMUTEX_URL", "unix:///nowhere?command_timeout=200", 1);
+        setenv("DMUTEX_ONDOWN", "nonsense", 1); /* a line of the calling thread */
+        execl(program_path, program_path, "--try", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    status = keeper_reap(pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), ENOLCK);
+}
+
+/* Nor is a limit of the size of files, or a disk without room. */
+static void test_a_program_goes_on_when_its_log_may_not_grow(void **state)
+{
+    (void)state;
+    command_run("ulimit -f 0; DMUTEX_URL='unix:///nowhere?command_timeout=200' DMUTEX_ONDOWN=nonsense "
+                "DMUTEX_LOG='warn:%s' exec %s --try",
+                server_file(the_server, "limited"), program_path);
+    assert_status(ENOLCK);
+}
+
 /* An invalid level is told, and not taken for silence. */
 static void test_the_log_says_so_when_its_level_is_none(void **state)
 {
@@ -200,6 +242,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_nobody_waits_when_the_log_is_a_fifo),
         cmocka_unit_test(test_root_writes_no_log_that_a_stranger_leads_elsewhere),
         cmocka_unit_test(test_nobody_waits_when_standard_error_is_full),
+        cmocka_unit_test(test_a_program_goes_on_when_nobody_reads_its_log),
+        cmocka_unit_test(test_a_program_goes_on_when_its_log_may_not_grow),
         cmocka_unit_test(test_the_log_says_so_when_its_level_is_none),
         cmocka_unit_test(test_the_log_has_no_warning_when_an_idle_connection_ends),
         cmocka_unit_test(test_nothing_is_left),
@@ -207,6 +251,8 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--lock") == 0)
         return lock_once();
+    if (argc > 1 && strcmp(argv[1], "--try") == 0)
+        return try_once();
     test_begin(argc, argv);
     return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
 }

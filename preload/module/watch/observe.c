@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/shield.h"
 #include "module/base/own_lock.h"
 #include "module/base/scratch.h"
 #include "module/base/settings.h"
@@ -36,14 +37,17 @@ static struct seen_file *open_file(void)
     char name[12];
     struct text text = text_in(name, sizeof name);
     void *memory = MAP_FAILED;
+    struct dm_shield shield;
     int fd;
 
     text_add_number(&text, (uint64_t)getpid());
     fd = seen_open(settings_get()->list_folder, name, O_RDWR);
     if (fd < 0)
         return NULL;
+    dm_shield_raise(&shield);
     if (ftruncate(fd, sizeof *file) == 0)
         memory = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    dm_shield_lower(&shield);
     close(fd);
     return memory == MAP_FAILED ? NULL : memory;
 }

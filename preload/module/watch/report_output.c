@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/place.h"
+#include "base/shield.h"
 #include "module/base/settings.h"
 #include "shared/text.h"
 
@@ -38,6 +39,8 @@ static bool write_line(int fd, const char *name, const struct object_counts *cou
 {
     char bytes[512];
     struct text line = text_in(bytes, sizeof bytes);
+    struct dm_shield shield;
+    bool is_written;
 
     text_add(&line, name);
     add_count(&line, "locks", counts->locks);
@@ -47,7 +50,10 @@ static bool write_line(int fd, const char *name, const struct object_counts *cou
     add_count(&line, "losses", counts->losses);
     add_count(&line, "handoffs", counts->handoffs);
     text_add(&line, "\n");
-    return write(fd, bytes, line.length) == (ssize_t)line.length;
+    dm_shield_raise(&shield);
+    is_written = write(fd, bytes, line.length) == (ssize_t)line.length;
+    dm_shield_lower(&shield);
+    return is_written;
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
