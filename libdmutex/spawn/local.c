@@ -263,20 +263,54 @@ static void warn_of_unit(void)
                     unit);
 }
 
-static bool start_server(const char *directory, const char *path, char *ret_reason)
+/*
+ * The folder, with a lock by fcntl(), for the server to keep: whoever shares the folder sees by this lock that the
+ * server lives, also from another network namespace, where the server is not among the kernel's sockets.  A file system
+ * that knows no such lock leaves this out.
+ */
+static int open_with_mark(int folder)
+{
+    struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+    int fd = dm_descriptor_move_up(open_again(folder));
+
+    if (fd >= 0)
+        fcntl(fd, F_OFD_SETLK, &lock);
+    return fd;
+}
+
+static bool has_mark(int folder)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    int fd = open_again(folder);
+    bool is_there = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+
+    if (fd >= 0)
+        close(fd);
+    return is_there;
+}
+
+static int spawn(int folder, const char *directory, const char *path, pid_t *ret_pid, const char **ret_program)
 {
     struct dm_server_plan plan;
-    const char *program;
-    pid_t pid;
-    int error;
+    int mark = open_with_mark(folder), error = dm_server_plan_init(&plan, directory, mark, true);
 
-    error = dm_server_plan_init(&plan, directory, true);
     if (!error) {
         if (*path)
             plan.socket = path;
-        error = dm_server_spawn(&plan, &pid, &program);
+        error = dm_server_spawn(&plan, ret_pid, ret_program);
         dm_server_plan_clear(&plan);
     }
+    if (mark >= 0)
+        close(mark);
+    return error;
+}
+
+static bool start_server(int folder, const char *directory, const char *path, char *ret_reason)
+{
+    const char *program;
+    pid_t pid;
+    int error = spawn(folder, directory, path, &pid, &program);
+
     if (error == ENOENT)
         return complain(ret_reason, "neither redis-server nor valkey-server is installed: install the package "
                                     "redis-server, or set DMUTEX_URL");
@@ -289,11 +323,11 @@ static bool start_server(const char *directory, const char *path, char *ret_reas
 }
 
 /* A server that is just ending is seen for a moment longer than it can be reached. */
-static bool is_served(const char *path, unsigned limit_ms)
+static bool is_served(int folder, const char *path, unsigned limit_ms)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(limit_ms);
 
-    while (dm_outside_has_listener(path)) {
+    while (has_mark(folder) || (*path && dm_outside_has_listener(path))) {
         if (dm_deadline_left_ns(&deadline) == 0)
             return true;
         dm_server_nap();
@@ -310,13 +344,13 @@ static bool start_if_alone(int folder, const struct dm_url *url, const char *dir
     char path[256];
 
     find_path(folder, path);
-    if (*path && is_served(path, url->connect_timeout_ms / 4))
+    if (is_served(folder, path, url->connect_timeout_ms / 4))
         return complain(ret_reason,
                         "%.90s is served, but cannot be reached from here: the socket was deleted, or this process has "
                         "a folder of its own there (PrivateTmp, a container): end that server, which ss -xlp shows, or "
                         "set DMUTEX_LOCAL_DIR",
-                        path);
-    return note_start(folder, directory, ret_reason) && start_server(directory, path, ret_reason);
+                        *path ? path : directory);
+    return note_start(folder, directory, ret_reason) && start_server(folder, directory, path, ret_reason);
 }
 
 /* Called with the lock of starters. */

@@ -278,7 +278,7 @@ int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const c
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return errno;
-    error = dm_server_plan_init(&keeping.plan, directory, false);
+    error = dm_server_plan_init(&keeping.plan, directory, -1, false);
     if (error) {
         close(ends[0]);
         close(ends[1]);

@@ -28,22 +28,25 @@ static char *search_path(void)
 }
 
 /* All of these actions, or there is no server: the server would keep files of the program. */
-static int plan_files(posix_spawn_file_actions_t *actions, const char *directory)
+static int plan_files(posix_spawn_file_actions_t *actions, const char *directory, int folder)
 {
+    int rest = folder < 0 ? 3 : 4;
     int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
 
     if (!error)
         error = posix_spawn_file_actions_adddup2(actions, 0, 1);
     if (!error)
         error = posix_spawn_file_actions_adddup2(actions, 0, 2);
+    if (!error && folder >= 0)
+        error = posix_spawn_file_actions_adddup2(actions, folder, 3);
     if (!error)
-        error = posix_spawn_file_actions_addclosefrom_np(actions, 3);
+        error = posix_spawn_file_actions_addclosefrom_np(actions, rest);
     if (!error)
         error = posix_spawn_file_actions_addchdir_np(actions, directory);
     return error;
 }
 
-int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool is_daemon)
+int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, int folder, bool is_daemon)
 {
     sigset_t signals;
     int error;
@@ -60,7 +63,7 @@ int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&plan->attributes, &signals);
     posix_spawn_file_actions_init(&plan->actions);
-    error = plan_files(&plan->actions, directory);
+    error = plan_files(&plan->actions, directory, folder);
     if (error)
         dm_server_plan_clear(plan);
     return error;

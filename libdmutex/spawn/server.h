@@ -25,8 +25,11 @@ struct dm_server_plan {
     char *environment[2];
 };
 
-/* `directory` stays the caller's, for as long as the plan is used.  0, or ENOMEM: there is no plan. */
-int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, bool is_daemon);
+/*
+ * `directory` stays the caller's, for as long as the plan is used.  folder: a descriptor that the server is to keep for
+ * as long as it lives; -1: none.  0, or ENOMEM: there is no plan.
+ */
+int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, int folder, bool is_daemon);
 void dm_server_plan_clear(struct dm_server_plan *plan);
 
 /*

@@ -2,6 +2,7 @@
 /* The private server that is started on demand: `local:`, and the failures that must not happen there. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,6 +422,37 @@ static void test_no_second_server_is_started_when_the_files_were_deleted(void **
     actor_end(other);
 }
 
+/*
+ * Containers that share the folder have network namespaces of their own, and none sees the sockets of the others among
+ * the kernel's.
+ */
+static void test_no_second_server_is_started_when_the_first_is_in_another_network(void **state)
+{
+    int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    struct actor *holder, *other;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    holder = start_lost(NULL);
+    actor_do(holder, "0", "lock local/apart");
+    find_server();
+    assert_return_code(unlink(in_folder("s")), errno);
+    assert_return_code(unlink(in_folder("alone")), errno);
+    assert_return_code(unshare(CLONE_NEWNET), errno);
+    other = start_lost(NULL);
+    assert_return_code(setns(home, CLONE_NEWNET), errno);
+    actor_do(other, "ENOLCK", "trylock local/apart");
+    actor_assert_words(other, "is served, but cannot be reached from here: the socket was deleted");
+    actor_do(holder, "0", "unlock local/apart");
+    kill_server();
+    actor_do(other, "0", "lock local/apart");
+    find_server();
+    actor_end(holder);
+    actor_end(other);
+    close(home);
+}
+
 /* ---- a server that cannot be had --------------------------------------------------------- */
 
 /* Every call that needs a server says ENOLCK, and a sentence with these words. */
@@ -524,6 +556,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_before),
         LOCAL_TEST(test_a_new_server_has_a_grace_when_the_one_before_had_none),
         LOCAL_TEST(test_no_second_server_is_started_when_the_files_were_deleted),
+        LOCAL_TEST(test_no_second_server_is_started_when_the_first_is_in_another_network),
         LOCAL_TEST(test_the_server_has_nothing_of_its_starter),
         LOCAL_TEST(test_valkey_server_is_started_when_there_is_no_redis_server),
         LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
