@@ -13,6 +13,9 @@
 #include "api/view.h"
 #include "base/relay.h"
 
+/* Ends the taker.  By pthread_cancel() it would need libgcc_s, which images with only what ldd(1) shows do not have. */
+#define ENOUGH SIGRTMIN
+
 static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 
 static sigset_t taken, before;
@@ -24,8 +27,7 @@ static void *take(void *unused)
 {
     int number;
 
-    if (sigwait(&taken, &number) == 0) {
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    if (sigwait(&taken, &number) == 0 && number != ENOUGH) {
         dm_view_leave();
         _exit(dm_relay_end(number)); /* comes back in process 1 of a container, which no signal ends */
     }
@@ -38,6 +40,7 @@ static void choose(sigset_t *set)
     struct sigaction action;
 
     sigemptyset(set);
+    sigaddset(set, ENOUGH);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(set, numbers[i]);
@@ -58,7 +61,7 @@ void leaving_end(void)
 {
     if (!has_taker)
         return;
-    pthread_cancel(taker); /* in sigwait(); or the process ends */
+    pthread_kill(taker, ENOUGH); /* is in sigwait(), or ends the process */
     pthread_join(taker, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

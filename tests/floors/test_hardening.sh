@@ -35,6 +35,12 @@ look_at_calls()
     [ "$1" = libdmutex-observer.so ] || need "$1" -D_FORTIFY_SOURCE=2 "checked call of libc" '__[a-z]+_chk@'
 }
 
+# libc loads libgcc_s.so.1 when a thread is cancelled or ended, and ends the program where an image has only what ldd shows.
+look_at_threads()
+{
+    grep -oE ' pthread_(cancel|exit)@' "$scratch/elf" | while read -r call; do complain "$1 calls ${call%@}"; done
+}
+
 # look FILE: all that readelf says of it, for each property.
 look()
 {
@@ -48,6 +54,7 @@ look()
     # the note of CET is the linker's, and needs it in libc's start files, too: look at the code
     ! asked -fcf-protection || begins_with_landing_pads "$1" || complain "$name: no landing pads of CET"
     look_at_calls "$name"
+    look_at_threads "$name"
     grep -E 'GNU_STACK.* RWE|\(RPATH\)|TEXTREL' "$scratch/elf" >>"$scratch/complaints"
     # libtool notes the library's folder in a program where the loader would not look
     grep -E '\(RUNPATH\)' "$scratch/elf" | grep -vF "[$LIBDIR]" >>"$scratch/complaints"
