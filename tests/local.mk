@@ -772,7 +772,7 @@ tool_tls_tests =
 if HAVE_TLS
 tool_tls_tests += tests/tools/test_words_tls
 endif
-tests_tools_test_tree_SOURCES = tests/tools/test_tree.c tools/tree.c
+tests_tools_test_tree_SOURCES = tests/tools/test_tree.c tools/servant.c tools/tree.c
 tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h
 # with hosts that have keepers of lock files
 tool_host_tests = tests/tools/test_show_keeper

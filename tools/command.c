@@ -65,7 +65,7 @@ static _Noreturn void become(const struct command *command, pid_t parent, const 
     _exit(reason == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN);
 }
 
-/* Reaps whatever has ended. */
+/* Reaps whatever has ended.  Servants may outlive the job, because they serve other programs, too. */
 static void look_for_ends(struct job *job)
 {
     int status;
@@ -77,7 +77,7 @@ static void look_for_ends(struct job *job)
         job->status = status;
         job->has_ended = true;
     }
-    job->is_over = job->has_ended && (ended < 0 || job->command->is_alone);
+    job->is_over = job->has_ended && (ended < 0 || job->command->is_alone || tree_has_servants_only(getpid()));
 }
 
 /* Signals that ask a program to end are for the whole job; others mean something to the command alone. */

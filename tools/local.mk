@@ -48,6 +48,8 @@ tools_dmutex_SOURCES = \
     tools/screen.h \
     tools/seen.c \
     tools/seen.h \
+    tools/servant.c \
+    tools/servant.h \
     tools/show.c \
     tools/token.c \
     tools/tool.c \

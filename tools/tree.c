@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "servant.h"
+
 struct process {
     pid_t pid, parent;
     unsigned long long start; /* in ticks since the boot */
@@ -104,7 +106,7 @@ static bool is_below(const struct list *list, const struct process *process, pid
 }
 
 /* True if a descendant was found that was not marked before. */
-static bool mark(struct list *list, pid_t root)
+static bool mark_more(struct list *list, pid_t root)
 {
     bool is_new = false;
 
@@ -115,6 +117,16 @@ static bool mark(struct list *list, pid_t root)
             process->is_below = is_new = true;
     }
     return is_new;
+}
+
+/* All processes, with marks at the descendants of `root`. */
+static struct list find_below(pid_t root)
+{
+    struct list list = read_all();
+
+    while (mark_more(&list, root))
+        continue;
+    return list;
 }
 
 /* 0, or an errno value.  A process that has ended meanwhile needs no signal. */
@@ -138,20 +150,36 @@ static int send_signal(const struct process *process, int number)
  */
 bool tree_signal(pid_t root, int number, pid_t *ret_forbidden)
 {
-    struct list list = read_all();
+    struct list list = find_below(root);
     bool is_sent = list.count > 0;
 
     *ret_forbidden = 0;
-    while (mark(&list, root))
-        continue;
     for (size_t i = 0; is_sent && i < list.count; i++) {
-        int error = list.processes[i].is_below ? send_signal(&list.processes[i], number) : 0;
+        const struct process *process = &list.processes[i];
+        int error = process->is_below && !servant_is(process->pid) ? send_signal(process, number) : 0;
 
         if (error == EPERM)
-            *ret_forbidden = list.processes[i].pid;
+            *ret_forbidden = process->pid;
         else if (error)
             is_sent = false;
     }
     free(list.processes);
     return is_sent;
+}
+
+static bool sees_servants_only(pid_t root)
+{
+    struct list list = find_below(root);
+    bool result = list.count > 0;
+
+    for (size_t i = 0; result && i < list.count; i++)
+        result = !list.processes[i].is_below || servant_is(list.processes[i].pid);
+    free(list.processes);
+    return result;
+}
+
+/* Two looks: one may miss a process that is made meanwhile, by one that has ended before it was looked at. */
+bool tree_has_servants_only(pid_t root)
+{
+    return sees_servants_only(root) && sees_servants_only(root);
 }

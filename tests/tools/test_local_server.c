@@ -55,6 +55,29 @@ static void test_local_starts_and_stops_the_server_when_told(void **state)
     assert_output("{\"running\":false,");
 }
 
+/*
+ * A server that the command of dmutex run was the first to need serves other programs, too: it outlives the command,
+ * and a loss of the command's lock.
+ */
+static void test_the_server_is_none_of_the_processes_of_run_when_its_command_has_started_it(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    command_run("exec $dmutex run t/first -- env DMUTEX_URL=local: $dmutex run t/x true");
+    assert_status(0);
+    command_run("exec $dmutex local status");
+    assert_status(0);
+    command_run("exec $dmutex local stop");
+    pid = tool_start("exec $dmutex run --on-lost KILL t/second -- sh -c 'DMUTEX_URL=local: $dmutex run t/x true; "
+                     "echo >$F/begun; read go <$F/go'");
+    wait_until(tool_has("begun"));
+    command_run("exec $dmutex break -y t/second");
+    assert_int_equal(tool_await(pid), 76);
+    command_run("exec $dmutex local status");
+    assert_status(0);
+}
+
 /* The holders would go on as if they had the locks. */
 static void test_local_stops_no_server_when_locks_are_held(void **state)
 {
@@ -166,6 +189,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local_starts_and_stops_the_server_when_told),
+        cmocka_unit_test(test_the_server_is_none_of_the_processes_of_run_when_its_command_has_started_it),
         cmocka_unit_test(test_local_stops_no_server_when_locks_are_held),
         cmocka_unit_test(test_local_stops_no_server_when_locks_of_another_prefix_are_held),
         cmocka_unit_test(test_local_has_no_grace_after_a_stop_when_nothing_was_held),

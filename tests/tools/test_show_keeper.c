@@ -46,11 +46,35 @@ static void test_show_names_the_keeper_when_it_is_of_another_host(void **state)
     job_finish(holder);
 }
 
+/* The keeper holds locks for others, too: a loss of the lock of dmutex run ends only the job that was run. */
+static void test_a_keeper_goes_on_when_the_job_that_started_it_has_lost_its_lock(void **state)
+{
+    struct host *c = host_make("c", "lease=1s");
+    struct job *run = host_start(c, "module=$LD_PRELOAD; exec env -u LD_PRELOAD $dmutex run --on-lost KILL s/run -- "
+                                    "env LD_PRELOAD=$module flock x.lock sh -c 'echo has; read go'");
+    struct job *other;
+    dmutex_t lock = DMUTEX_INITIALIZER("s/run");
+    pid_t keeper;
+
+    (void)state;
+    job_expect(run, "has");
+    keeper = host_keeper(c);
+    other = host_start(c, "flock y.lock sh -c 'echo has; read go'");
+    job_expect(other, "has");
+    assert_result(dmutex_forceunlock_np(&lock), 0);
+    assert_int_equal(job_end(run), 76);
+    assert_int_equal(host_keeper(c), keeper);
+    assert_true(proc_is_alive(keeper));
+    job_finish(other);
+    host_end(c);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         host_test(test_show_names_the_job_when_a_keeper_of_this_host_holds_a_lock_file),
         host_test(test_show_names_the_keeper_when_it_is_of_another_host),
+        host_test(test_a_keeper_goes_on_when_the_job_that_started_it_has_lost_its_lock),
     };
 
     test_begin(argc, argv);
