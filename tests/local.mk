@@ -580,6 +580,8 @@ sim_sources = \
     tests/sim/hooks.c \
     tests/sim/hooks.h \
     tests/sim/judge.c \
+    tests/sim/liar.c \
+    tests/sim/liar.h \
     tests/sim/look.c \
     tests/sim/marks.c \
     tests/sim/marks.h \

@@ -259,6 +259,7 @@ static void drain(void)
 static void run_plan(struct run *run)
 {
     hooks_set(run->defect);
+    liar_begin(run->liar);
     net_begin();
     server_begin(run->scripting, servers);
     sentinels_none();
@@ -312,6 +313,7 @@ static bool still_fails(struct run *run)
                          .has_copies = run->has_copies,
                          .is_plain = run->is_plain,
                          .is_quorum = run->is_quorum,
+                         .liar = run->liar,
                          .has_sentinels = run->has_sentinels,
                          .is_cluster = run->is_cluster,
                          .wait = run->wait,
@@ -387,6 +389,8 @@ void counters_print(void)
                counters.switches, counters.confirmed, counters.unconfirmed);
     if (counters.slot_moves)
         printf("# moves of slots %" PRIu64 "\n", counters.slot_moves);
+    if (counters.lies)
+        printf("# lies %" PRIu64 "\n", counters.lies);
     printf("# faults:");
     for (int i = 0; i < FAULT_COUNT; i++) {
         if (counters.fault_kinds[i])

@@ -5,6 +5,7 @@
 
 #include "faults.h"
 #include "hooks.h"
+#include "liar.h"
 #include "scripting.h"
 
 struct run {
@@ -18,6 +19,7 @@ struct run {
     bool has_copies;      /* no other fault than an older copy, again and again, and conditions */
     bool is_plain;        /* on the plain store, without scripts */
     bool is_quorum;       /* of three or five servers */
+    enum liar liar;       /* and its first server lies */
     bool has_sentinels;   /* and three servers that are a group */
     bool is_cluster;      /* of three masters, whose slots move */
     unsigned wait;        /* for so many of its replicas, without any grace */

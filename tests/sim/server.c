@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "cluster.h"
+#include "liar.h"
 #include "sentinels.h"
 #include "server_parts.h"
 #include "words.h"
@@ -160,6 +161,26 @@ static bool is_here(void *user, const struct text *keys, int count)
     return cluster_serves(keys, count, link->is_asking, NULL);
 }
 
+static bool is_liar(void)
+{
+    return server == servers && liar_is_there();
+}
+
+/* The prefix of inboxes is the sixth argument of an acquire, and its id begins with the process's. */
+static void twist(int script, const struct text *arguments, struct bytes *reply)
+{
+    struct bytes message = { 0 }, channel = { 0 };
+
+    liar_twists(scripting_name(script), reply);
+    if (liar_tells(scripting_name(script), arguments, &message)) {
+        bytes_print(&channel, "%.*s%.*s", (int)arguments[5].length, arguments[5].bytes,
+                    (int)strcspn(arguments[0].bytes, ":"), arguments[0].bytes);
+        publish(NULL, (struct text){ channel.data, channel.length }, (struct text){ message.data, message.length });
+    }
+    free(message.data);
+    free(channel.data);
+}
+
 /* Runs a script; words: number of keys, keys, arguments. */
 static void run_script(struct link *link, int script, const struct text *words, int count, struct bytes *reply)
 {
@@ -190,10 +211,14 @@ static void run_script(struct link *link, int script, const struct text *words, 
     if (link->is_shut_by_client && link->replid != server->replid)
         check_late_script(script, words + 1 + keys);
     check_before_script(script, words + 1 + keys, count - 1 - keys);
+    if (is_liar() && liar_answers(scripting_name(script), site.now_us, reply))
+        return;
     scripting_run(interpreter, script, &site, words + 1, keys, words + 1 + keys, count - 1 - keys, reply);
     check_after_script(script, words + 1, keys, words + 1 + keys, count - 1 - keys);
     if (site.is_node)
         cluster_after_script(script, reply);
+    if (is_liar())
+        twist(script, words + 1 + keys, reply);
 }
 
 /* words: the script, the number of keys, keys. */

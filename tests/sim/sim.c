@@ -25,6 +25,7 @@ int main(int argc, char **argv)
     run.has_copies = getenv("DM_COPIES") != NULL;
     run.is_plain = getenv("DM_PLAIN") != NULL;
     run.is_quorum = getenv("DM_QUORUM") != NULL;
+    run.liar = getenv("DM_LIAR") ? LIAR_MISLEADS : LIAR_IS_NONE;
     run.has_sentinels = getenv("DM_SENTINELS") != NULL;
     run.is_cluster = getenv("DM_CLUSTER") != NULL;
     run.wait = getenv("DM_WAIT") ? (unsigned)atoi(getenv("DM_WAIT")) : 0;

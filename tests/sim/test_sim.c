@@ -243,6 +243,20 @@ static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
     assert_true(counters.fast_locks > 0 && counters.deaths > 0 && counters.losses > 0);
 }
 
+/* One server denies holds, queues and releases, has tokens ahead of the clock, and tells of grants for nothing. */
+static void test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 30, 10000);
+
+    (void)state;
+    begin();
+    run.is_quorum = true;
+    run.liar = LIAR_MISLEADS;
+    keep_promises_at(first_seed(), seeds);
+    must_have_tried();
+    assert_true(counters.lies > 100 * seeds);
+}
+
 /* A group of three servers with replication that lags, and three sentinels with views of their own. */
 static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
 {
@@ -324,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_sim_keeps_every_promise_when_older_copies_come_back),
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_quorum),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_are_sentinels),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_cluster),
         cmocka_unit_test(test_sim_keeps_every_promise_when_all_replicas_confirm),

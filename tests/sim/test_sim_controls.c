@@ -25,6 +25,7 @@ static struct run run;
 /* Controls run on one server, unless a test says otherwise for its own time. */
 static bool has_copies, is_plain, is_quorum, has_sentinels, is_cluster;
 static unsigned wait_for;
+static enum liar liar;
 
 /* Where the search of the next control begins: the seeds before show nothing, at the moment, and cost time. */
 static uint64_t next_seed = 1;
@@ -34,6 +35,7 @@ static int back_to_one_server(void **state)
     (void)state;
     has_copies = is_plain = is_quorum = has_sentinels = is_cluster = false;
     wait_for = 0;
+    liar = LIAR_IS_NONE;
     return 0;
 }
 
@@ -50,6 +52,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.has_copies = has_copies;
     run.is_plain = is_plain;
     run.is_quorum = is_quorum;
+    run.liar = liar;
     run.has_sentinels = has_sentinels;
     run.is_cluster = is_cluster;
     run.wait = wait_for;
@@ -111,6 +114,15 @@ static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
     must_break("quorum: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
     next_seed = 36;
     must_break_when("quorum: new servers without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
+}
+
+/* Any two majorities of three may have just this server in common: SECURITY.md promises no more. */
+static void test_sim_notices_when_a_server_of_a_quorum_grants_to_everybody(void **state)
+{
+    (void)state;
+    is_quorum = true;
+    liar = LIAR_GRANTS;
+    must_break("quorum: a server that grants to everybody", NULL, CORE_IS_WHOLE, "I1 I2");
 }
 
 static void test_sim_notices_a_defect_when_there_are_sentinels(void **state)
@@ -446,6 +458,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_store_is_a_plain_one, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_when_a_server_of_a_quorum_grants_to_everybody, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_are_sentinels, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_cluster, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),

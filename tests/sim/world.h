@@ -69,6 +69,7 @@ struct counters {
     uint64_t fast_locks, fast_unlocks, fast_mistakes; /* without the state lock; entered in vain */
     uint64_t switches;                                /* failovers, beside sentinels or of shards */
     uint64_t slot_moves;                              /* in a Cluster */
+    uint64_t lies;                                    /* of a server of a quorum */
     uint64_t put_back;                                /* holds, by renewals, beside waiters of a condition */
     uint64_t confirmed, unconfirmed;                  /* answers to WAIT: enough replicas, or not */
 };
