@@ -133,6 +133,28 @@ static void open_door(void)
     dm_mutex_unlock(&door.lock);
 }
 
+/* ---- the end of a thread ----------------------------------------------------------------- */
+
+/* Its destructor runs before OpenSSL's own (tried with glibc 2.36 and OpenSSL 3.0, whichever key was made first). */
+static pthread_key_t end_key;
+static bool has_end_key;
+
+/* OpenSSL frees the data of a thread under a lock of the process, at a moment when no fork() would wait for that. */
+static void end_thread(void *user)
+{
+    (void)user;
+    enter();
+    OPENSSL_thread_stop();
+    leave();
+}
+
+/* A thread of the application is about to call OpenSSL, under the lock of its connection. */
+static void note_thread(void)
+{
+    if (has_end_key && !pthread_getspecific(end_key))
+        pthread_setspecific(end_key, &end_key);
+}
+
 /* ---- bytes between OpenSSL and the socket ------------------------------------------------ */
 
 static int write_socket(BIO *bio, const char *bytes, int length)
@@ -246,6 +268,8 @@ static bool make_shared(void)
 {
     BIO_METHOD *socket;
 
+    if (!has_end_key)
+        has_end_key = pthread_key_create(&end_key, end_thread) == 0;
     OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (!shared.context)
         shared.context = OSSL_LIB_CTX_new();
@@ -630,6 +654,7 @@ ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
         return fail(tls);
     if (!dm_tls_has_stack())
         return 0;
+    note_thread();
     others = dm_tls_errors_take();
     begin_turn(tls);
     is_stuck = !write_all(tls, bytes, length, &sent);
@@ -664,6 +689,7 @@ ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
         return fail(tls);
     if (!dm_tls_has_stack())
         return 0;
+    note_thread();
     others = dm_tls_errors_take();
     begin_turn(tls);
     do {

@@ -17,10 +17,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../lib/proc.h"
 #include "../lib/testlib.h"
 #include "../lib/tls.h"
 #include "base/clock.h"
 #include "link/stream.h"
+#include "link/tls.h"
 
 #define ROOM_MOST 65536
 
@@ -149,6 +151,47 @@ static void read_at_peer(struct ends *ends, const char *wanted, size_t length)
         got += more;
     }
     assert_int_equal(got, length);
+}
+
+/* ---- the end of a thread ----------------------------------------------------------------- */
+
+static struct {
+    struct dm_stream *stream;
+    sem_t has_sent, may_end;
+    pid_t id;
+    bool is_ending;
+} ending;
+
+static void *send_and_end(void *user)
+{
+    ending.id = gettid();
+    assert_int_equal(dm_stream_send(ending.stream, "x", 1), 1);
+    sem_post(&ending.has_sent);
+    sem_wait(&ending.may_end);
+    __atomic_store_n(&ending.is_ending, true, __ATOMIC_RELEASE);
+    return user;
+}
+
+/* A thread gives its data back to OpenSSL, under OpenSSL's locks, before or after a fork, and not during it. */
+static void test_a_thread_that_ends_waits_for_a_fork(void **state)
+{
+    pthread_t thread;
+    struct ends ends;
+
+    (void)state;
+    begin(&ends, TLS1_3_VERSION);
+    ending.stream = &ends.stream;
+    sem_init(&ending.has_sent, 0, 0);
+    sem_init(&ending.may_end, 0, 0);
+    pthread_create(&thread, NULL, send_and_end, NULL);
+    sem_wait(&ending.has_sent);
+    dm_tls_fork_prepare();
+    sem_post(&ending.may_end);
+    wait_until(__atomic_load_n(&ending.is_ending, __ATOMIC_ACQUIRE) && strchr("SX", proc_state(ending.id)));
+    assert_int_equal(proc_state(ending.id), 'S');
+    dm_tls_fork_parent();
+    pthread_join(thread, NULL);
+    end(&ends);
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -591,6 +634,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         /* First: no context is freed any more once a handshake has succeeded. */
         cmocka_unit_test(test_a_thread_ends_when_another_has_opened_in_vain_behind_it),
+        cmocka_unit_test(test_a_thread_that_ends_waits_for_a_fork),
         cmocka_unit_test(test_all_bytes_come_when_records_and_rooms_differ),
         cmocka_unit_test(test_whole_records_come_when_the_last_is_cut),
         cmocka_unit_test(test_the_stream_breaks_when_a_record_was_changed),
