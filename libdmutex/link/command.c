@@ -67,10 +67,6 @@ char *dm_number_write(char *to, uint64_t number)
     char *first = digits + sizeof digits;
     size_t length;
 
-    if (number < 10) { /* most are lengths of arguments */
-        *to = (char)('0' + number);
-        return to + 1;
-    }
     do
         *--first = (char)('0' + number % 10);
     while (number /= 10);
@@ -121,7 +117,13 @@ void dm_args_set_server(struct dm_args *args, int64_t since_us, uint64_t run)
 static char *write_frame(char *to, char kind, size_t number)
 {
     *to++ = kind;
-    to = dm_number_write(to, number);
+    if (number < 100) { /* most are */
+        if (number >= 10)
+            *to++ = (char)('0' + number / 10);
+        *to++ = (char)('0' + number % 10);
+    } else {
+        to = dm_number_write(to, number);
+    }
     *to++ = '\r';
     *to++ = '\n';
     return to;
