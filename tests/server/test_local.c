@@ -270,6 +270,50 @@ static void test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_befo
     actor_end(second);
 }
 
+/* Locks once, and leaves a forked child behind, whose pid is written to the pipe. */
+static void __attribute__((__noreturn__)) lock_and_leave_child(int fd)
+{
+    dmutex_t mutex = DMUTEX_INITIALIZER("local/forks");
+    pid_t child;
+
+    if (putenv(local_dir) || setenv("DMUTEX_URL", "local:", 1) || lock_and_unlock(&mutex))
+        _exit(2);
+    child = fork();
+    if (child == 0)
+        pause();
+    _exit(write(fd, &child, sizeof child) != sizeof child);
+}
+
+/* A forked child holds nothing, so a server after its parent's has no grace for its sake. */
+static void test_a_new_server_grants_at_once_when_a_forked_child_is_left(void **state)
+{
+    struct actor *other;
+    pid_t parent, child;
+    int ends[2];
+
+    (void)state;
+    if (IS_THREAD_SANITIZED)
+        return; /* the forked child starts threads */
+    assert_return_code(pipe2(ends, O_CLOEXEC), errno);
+    parent = keeper_fork();
+    if (parent == 0)
+        lock_and_leave_child(ends[1]);
+    assert_int_equal(read(ends[0], &child, sizeof child), sizeof child);
+    keeper_watch(child);
+    assert_int_equal(keeper_reap(parent), 0);
+    find_server();
+    kill_server();
+    other = start_lost(NULL);
+    actor_do(other, "0", "trylock local/forks");
+    find_server();
+    assert_true(proc_is_alive(child));
+    kill(child, SIGKILL);
+    keeper_forget(child);
+    actor_end(other);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /*
  * The file that says "no grace" is of one server: the next one does not take it over, although the process that has
  * used the first holds nothing.
@@ -554,6 +598,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_the_server_is_started_again_when_it_was_killed),
         LOCAL_TEST(test_a_held_lock_is_nobody_elses_when_the_server_is_killed),
         LOCAL_TEST(test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_before),
+        LOCAL_TEST(test_a_new_server_grants_at_once_when_a_forked_child_is_left),
         LOCAL_TEST(test_a_new_server_has_a_grace_when_the_one_before_had_none),
         LOCAL_TEST(test_no_second_server_is_started_when_the_files_were_deleted),
         LOCAL_TEST(test_no_second_server_is_started_when_the_first_is_in_another_network),
