@@ -346,7 +346,8 @@ static SSL_CTX *make_context(struct dm_tls *tls, const struct dm_tls_files *file
     explain_no_set_up(ret_reason);
     if (!context)
         return NULL;
-    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    if (SSL_CTX_get_min_proto_version(context) < TLS1_2_VERSION) /* else the system asks for more */
+        SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead(context, 1);

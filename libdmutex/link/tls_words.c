@@ -208,7 +208,15 @@ static bool explain_alert(const struct dm_tls_facts *facts, char *ret_reason)
     switch (ERR_GET_REASON(facts->error)) {
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
     case SSL_R_UNSUPPORTED_PROTOCOL:
-        snprintf(ret_reason, DM_REASON_ROOM, "the server has no TLS 1.2 or later: let it offer tls-protocols TLSv1.2");
+        snprintf(
+            ret_reason, DM_REASON_ROOM,
+            "the server has no TLS 1.2 or later, or none that this system's configuration of OpenSSL allows: let it "
+            "offer tls-protocols \"TLSv1.2 TLSv1.3\"");
+        return true;
+    case SSL_R_NO_PROTOCOLS_AVAILABLE:
+        snprintf(
+            ret_reason, DM_REASON_ROOM,
+            "this system's configuration of OpenSSL allows no TLS 1.2 or later: look at MaxProtocol in openssl.cnf");
         return true;
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:

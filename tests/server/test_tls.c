@@ -411,15 +411,15 @@ static void test_tls_1_1_is_refused_with_its_remedy(void **state)
     tls_server_end(tls);
 }
 
-/* The system's configuration of OpenSSL, as the library of `a` finds it, allows every cipher. */
-static struct actor *start_allowing_all(const char *url)
+/* The system's configuration of OpenSSL, as the library of the process finds it, has this line. */
+static struct actor *start_configured(const char *url, const char *line)
 {
     char variables[2][600];
 
-    command_run("printf '%%s\\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' "
-                "'CipherString = ALL:eNULL:@SECLEVEL=0' > %s/all.cnf",
-                tls_folder);
-    snprintf(variables[0], sizeof variables[0], "OPENSSL_CONF=%s/all.cnf", tls_folder);
+    command_run("printf '%%s\\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' '%s' "
+                "> %s/openssl.cnf",
+                line, tls_folder);
+    snprintf(variables[0], sizeof variables[0], "OPENSSL_CONF=%s/openssl.cnf", tls_folder);
     snprintf(variables[1], sizeof variables[1], "DMUTEX_URL=%s", url);
     return actor_start_with(NULL, variables[0], variables[1], NULL);
 }
@@ -433,13 +433,34 @@ static void test_a_bare_cipher_is_refused_when_the_system_allows_it(void **state
     for (int i = 0; i < 2; i++) {
         struct tls_server *tls =
             tls_server_start("server", "no", "--tls-protocols", "TLSv1.2", "--tls-ciphers", bare[i], NULL);
-        struct actor *a = start_allowing_all(url_of(tls, "rediss://127.0.0.1", trusting()));
+        struct actor *a =
+            start_configured(url_of(tls, "rediss://127.0.0.1", trusting()), "CipherString = ALL:eNULL:@SECLEVEL=0");
 
         actor_do(a, "ENOLCK", "trylock tls/refused");
         actor_assert_words(a, "handshake failure");
         actor_end(a);
         tls_server_end(tls);
     }
+}
+
+/* The system may ask for a later version than the library does, and may allow none of the library's. */
+static void test_the_versions_are_the_system_s_when_it_asks_for_more(void **state)
+{
+    static const char *const lines[][2] = {
+        { "MinProtocol = TLSv1.3", "or none that this system's configuration of OpenSSL allows" },
+        { "MaxProtocol = TLSv1.1", "this system's configuration of OpenSSL allows no TLS 1.2 or later" },
+    };
+    struct tls_server *tls = tls_server_start("server", "no", "--tls-protocols", "TLSv1.2", NULL);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct actor *a = start_configured(url_of(tls, "rediss://127.0.0.1", trusting()), lines[i][0]);
+
+        actor_do(a, "ENOLCK", "trylock tls/refused");
+        actor_assert_words(a, lines[i][1]);
+        actor_end(a);
+    }
+    tls_server_end(tls);
 }
 
 /* A server without TLS that speaks first: its one client is the test. */
@@ -648,6 +669,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_name_is_refused_when_it_begins_with_a_dot),
         cmocka_unit_test(test_tls_1_1_is_refused_with_its_remedy),
         cmocka_unit_test(test_a_bare_cipher_is_refused_when_the_system_allows_it),
+        cmocka_unit_test(test_the_versions_are_the_system_s_when_it_asks_for_more),
         cmocka_unit_test(test_the_sentence_says_so_when_the_server_has_no_tls),
         cmocka_unit_test(test_the_sentence_says_so_when_a_silent_server_has_no_tls),
         cmocka_unit_test(test_the_sentence_says_so_when_an_open_connection_brings_nothing),
