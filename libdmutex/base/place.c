@@ -61,11 +61,20 @@ static int drop(int fd)
 
 /* ---- the way ----------------------------------------------------------------------------- */
 
+static bool is_known(uid_t owner)
+{
+    return owner == 0 || owner == geteuid();
+}
+
+/*
+ * In a user namespace without a number for root, root's files belong to the same number as those of all strangers
+ * without one (65534). Such a file is believed to be root's, if no stranger can have put it there: check_parent().
+ */
 bool dm_place_is_trusted(uid_t owner)
 {
     struct stat root;
 
-    return owner == 0 || owner == geteuid() || (stat("/", &root) == 0 && owner == root.st_uid);
+    return is_known(owner) || (stat("/", &root) == 0 && owner == root.st_uid);
 }
 
 /*
@@ -105,6 +114,20 @@ static bool check_step(int fd, const struct stat *status, struct way way, struct
     return false;
 }
 
+/* In a folder where others may put things, as in /tmp, only a known owner is believed. */
+static bool check_parent(int folder, const struct stat *status, struct way way, struct dm_fault *fault)
+{
+    struct stat parent;
+
+    if (way.is_to_output || is_known(status->st_uid))
+        return true;
+    if (fstat(folder, &parent) < 0)
+        return fail(fault, DM_FAULT_ERROR, errno) == 0;
+    if (!(parent.st_mode & (S_IWGRP | S_IWOTH)) || dm_place_is_read_only(folder))
+        return true;
+    return fail_by_owner(fault, "belongs to user", status->st_uid) == 0;
+}
+
 static int walk(int from, const char *path, size_t length, struct way way, struct dm_fault *fault);
 
 /* Goes on from the folder `from` along the link.  Closes both descriptors. */
@@ -132,7 +155,7 @@ static int take_step(int from, const char *name, struct way way, struct dm_fault
             close(fd);
         return drop(from);
     }
-    if (!check_step(fd, &status, way, fault)) {
+    if (!check_parent(from, &status, way, fault) || !check_step(fd, &status, way, fault)) {
         close(fd);
         return drop(from);
     }

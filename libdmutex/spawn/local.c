@@ -311,6 +311,9 @@ static bool start_server(int folder, const char *directory, const char *path, ch
     pid_t pid;
     int error = spawn(folder, directory, path, &pid, &program);
 
+    if (error == ENOENT && access("/dev/null", F_OK) < 0)
+        return complain(ret_reason, "the local server cannot be started without /dev/null: mount a /dev here, or set "
+                                    "DMUTEX_URL");
     if (error == ENOENT)
         return complain(ret_reason, "neither redis-server nor valkey-server is installed: install the package "
                                     "redis-server, or set DMUTEX_URL");

@@ -370,7 +370,7 @@ static void start(struct caller *caller, const struct wish *wish)
         former->is_joined_by_other = false;
     take_out(hold);
     hold_free(hold);
-    caller_fail(caller, ENOLCK, "the keeper of lock files has no memory for one more");
+    caller_fail(caller, ENOLCK, "the keeper of lock files cannot start a thread: look at ulimit and pids.max");
 }
 
 void holds_ask(struct caller *caller, const struct wish *wish)

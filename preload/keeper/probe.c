@@ -86,6 +86,6 @@ void probe_start(struct caller *caller, const char *name)
         return;
     }
     probe->error = error;
-    probe->sentence = g_strdup("the keeper of lock files has no memory for a question");
+    probe->sentence = g_strdup("the keeper of lock files cannot start a thread: look at ulimit and pids.max");
     on_over(probe);
 }

@@ -149,6 +149,9 @@ static bool check_elf(const char *path, const struct binary *binary, GError **er
     bool is_fit;
 
     binary_read("/proc/self/exe", &own);
+    if (own.kind != BINARY_ELF)
+        return refuse(error, REFUSE_CANNOT_RUN, "%s cannot be examined, because /proc is not mounted here: mount it",
+                      path);
     is_fit = check_architecture(path, binary, &own, error) && check_loader(path, binary, &own, error) &&
              check_rights(path, error);
     binary_clear(&own);

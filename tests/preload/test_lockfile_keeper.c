@@ -514,6 +514,22 @@ static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
     host_end(c);
 }
 
+/* A folder that cannot be written: the sentence names it, and the way out. */
+static void test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only(void **state)
+{
+    struct host *c = host_make("n", "");
+
+    (void)state;
+    if (geteuid() == 0) {
+        assert_int_equal(host_run(c,
+                                  "mkdir -m 0700 keeper; exec unshare -m sh -c 'mount --bind keeper keeper && mount -o "
+                                  "remount,bind,ro keeper && exec $LOCKER x.lock flock | grep -q ENOLCK'"),
+                         0);
+        assert_true(host_has_said(c, "/keeper: Read-only file system: set DMUTEX_LOCAL_DIR to a folder that can be"));
+    }
+    host_end(c);
+}
+
 /* With OnDown=local, a lock without the server's answer is the kernel's only. */
 static void test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer(void **state)
 {
@@ -671,6 +687,7 @@ int main(int argc, char **argv)
         host_test(test_another_is_started_when_it_was_killed),
         host_test(test_it_lives_on_when_ended_keepers_are_not_reaped),
         host_test(test_a_lock_fails_when_the_server_does_not_answer),
+        host_test(test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only),
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_the_holders_are_killed_when_the_lock_is_lost),

@@ -146,6 +146,19 @@ static void test_run_refuses_when_the_architecture_is_another(void **state)
     assert_refused("msb", "is a program for another architecture");
 }
 
+/* Without /proc dmutex-run does not know for what it was built, and says so. */
+static void test_run_refuses_when_there_is_no_proc(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    command_run("exec unshare -m sh -c \"mount -t tmpfs none /proc; DMUTEX_URL=redis://h exec %s -e 'flock:/x => a' "
+                "--dry-run /bin/sh\"",
+                dmutex_run);
+    assert_status(126);
+    assert_errors("cannot be examined, because /proc is not mounted here");
+}
+
 static void test_run_refuses_when_the_c_library_is_another(void **state)
 {
     (void)state;
@@ -341,6 +354,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_accepts_when_the_program_is_dynamic),
         cmocka_unit_test(test_run_refuses_when_the_program_is_static),
         cmocka_unit_test(test_run_refuses_when_the_architecture_is_another),
+        cmocka_unit_test(test_run_refuses_when_there_is_no_proc),
         cmocka_unit_test(test_run_refuses_when_the_c_library_is_another),
         cmocka_unit_test(test_run_refuses_when_the_file_is_neither),
         cmocka_unit_test(test_run_refuses_when_the_program_is_cut),

@@ -2,13 +2,16 @@
 /* base/place: folders and sockets that no other user can have put in the place. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "../lib/folder.h"
+#include "../lib/stranger.h"
 #include "../lib/testlib.h"
 #include "base/place.h"
 
@@ -114,6 +117,56 @@ static void test_place_refuses_when_others_can_change_the_way(void **state)
     }
 }
 
+/* Writes the process's own number into its new user namespace, in which root has none. */
+static bool enter_namespace(uid_t user)
+{
+    FILE *map;
+
+    if (setuid(user) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0 || unshare(CLONE_NEWUSER) != 0)
+        return false;
+    map = fopen("/proc/self/uid_map", "w");
+    return map && fprintf(map, "%u %u 1\n", (unsigned)user, (unsigned)user) > 0 && fclose(map) == 0;
+}
+
+static int owner_of_fault(const char *path)
+{
+    struct dm_fault fault;
+    int fd = dm_place_open(path, &fault);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 ? 0 : fault.kind == DM_FAULT_OWNER ? 1 : 2;
+}
+
+/*
+ * In a user namespace the files of root and of strangers belong to one number. Those that a stranger can have put there
+ * are not taken for root's.
+ */
+static void test_place_refuses_a_strangers_file_when_root_has_no_number(void **state)
+{
+    static const char *const folders[] = { "many", "many/strange" };
+    int status;
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        assert_return_code(mkdir(in_folder(folders[i]), 0755), errno);
+    assert_return_code(chmod(folder, 0755), errno);
+    assert_return_code(chmod(in_folder("many"), 01777), errno);
+    assert_return_code(chown(in_folder("many/strange"), STRANGER, STRANGER), errno);
+    pid = keeper_fork();
+    if (pid == 0) {
+        if (!enter_namespace(VICTIM))
+            _exit(3);
+        _exit(owner_of_fault(in_folder("many/strange")) == 1 && owner_of_fault("/etc/passwd") == 0 ? 0 : 1);
+    }
+    status = keeper_reap(pid);
+    assert_return_code(chmod(folder, 0700), errno);
+    assert_int_equal(status, 0);
+}
+
 /* A socket of the same user is connected, through the folder's descriptor; without a listener, the socket is absent. */
 static void test_place_connects_when_somebody_of_this_user_listens(void **state)
 {
@@ -178,6 +231,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_place_refuses_when_the_path_leads_nowhere),
         cmocka_unit_test(test_place_follows_links_when_they_are_its_own),
         cmocka_unit_test(test_place_refuses_when_others_can_change_the_way),
+        cmocka_unit_test(test_place_refuses_a_strangers_file_when_root_has_no_number),
         cmocka_unit_test(test_place_connects_when_somebody_of_this_user_listens),
         cmocka_unit_test(test_place_connects_when_the_first_thread_has_ended),
     };

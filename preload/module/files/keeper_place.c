@@ -98,6 +98,9 @@ static int complain(const struct dm_fault *fault)
                  NULL);
     else
         text_say("the keeper of lock files cannot be started: ", fault->place, ": ", error ? error : "unknown error",
+                 fault->error == EROFS || fault->error == EACCES || fault->error == ENOSPC
+                     ? ": set DMUTEX_LOCAL_DIR to a folder that can be written"
+                     : "",
                  NULL);
     return -1;
 }
@@ -219,7 +222,7 @@ static __attribute__((__noinline__)) int start_in(int folder, const struct keepe
     int guard = take_guard(folder), connection;
 
     if (guard < 0)
-        return complain_of_error(KEEPER_GUARD);
+        return complain_of_error(place->folder);
     connection = start_guarded(folder, place);
     close(guard);
     return connection;
