@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -144,15 +145,20 @@ static void ignore_signals(void)
  * Reads the URL from the pipe, if the keeper was given a pipe; the URL is in no environment, which other processes
  * could read. The bytes are wiped, because the URL may have a password; the library has its own copy. Before the first
  * use of a mutex, after which the library takes no URL.
+ *
+ * The program may have read the URL as root, and be another user now: the kernel keeps that user's other processes away
+ * from the program's memory, and is to keep them away from the keeper's.
  */
 static void take_url(void)
 {
     char url[4096];
     struct stat status;
-    ssize_t length = 0;
+    ssize_t length;
 
-    if (fstat(KEEPER_URL_FD, &status) == 0 && S_ISFIFO(status.st_mode))
-        length = read(KEEPER_URL_FD, url, sizeof url - 1);
+    if (fstat(KEEPER_URL_FD, &status) < 0 || !S_ISFIFO(status.st_mode))
+        return;
+    prctl(PR_SET_DUMPABLE, 0);
+    length = read(KEEPER_URL_FD, url, sizeof url - 1);
     if (length <= 0)
         return;
     url[length] = '\0';
@@ -191,11 +197,11 @@ int main(int argc, char **argv)
         fputs(KEEPER_PROGRAM " is started by programs that dmutex-run has started: see dmutex-run(1)\n", stderr);
         return 2;
     }
+    take_url();
     if (chdir("/") < 0)
         return 1;
     ignore_signals();
     settle_settings();
-    take_url();
     say_begin();
     say(DMUTEX_LOG_INFO, "listening on %s", argv[1]);
     holds_begin();

@@ -56,14 +56,37 @@ static int listen_in(const char *place)
     return fd;
 }
 
+/* Receives a question, and writes "stolen" to all descriptors that come with it. */
+static bool take_question(int caller)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(8 * sizeof(int))];
+    } room;
+    char question[8192];
+    struct iovec text = { .iov_base = question, .iov_len = sizeof question };
+    struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room };
+    ssize_t got = recvmsg(caller, &message, 0);
+    struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+    for (size_t i = 0; header && CMSG_LEN(i * sizeof(int)) < header->cmsg_len; i++) {
+        int fd;
+
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+        if (write(fd, "stolen\n", 7) < 0)
+            errno = 0;
+        close(fd);
+    }
+    return got > 0;
+}
+
 /* Grants every request, in a process of the stranger's. */
 static void __attribute__((__noreturn__)) pretend(int listening)
 {
     for (;;) {
         int caller = accept(listening, NULL, NULL);
-        char question[8192];
 
-        if (recv(caller, question, sizeof question, 0) > 0)
+        if (take_question(caller))
             send(caller, "ok", 3, MSG_NOSIGNAL);
         close(caller);
     }
@@ -150,12 +173,35 @@ static void test_no_lock_is_granted_when_another_user_listens(void **state)
     stranger_end(pretender);
 }
 
+/*
+ * A program of root's that becomes the stranger has the stranger's keeper, and nothing else of the program's is the
+ * stranger's: neither a log nor a pipe that root has opened for the program's standard error.
+ */
+static void test_the_stranger_gets_no_standard_error_when_a_program_becomes_the_stranger(void **state)
+{
+    char place[64], string[96];
+    pid_t pretender;
+
+    (void)state;
+    snprintf(place, sizeof place, "%s/its", folder);
+    stranger_run(STRANGER, "mkdir -m 0700 %s", place);
+    pretender = start_pretender(place);
+    snprintf(string, sizeof string, "DMUTEX_LOCAL_DIR=%s", place);
+    host_put(b, string);
+    assert_int_equal(host_run(b, "$LOCKER y.lock drop flock 2<>data >out"), 0);
+    assert_int_equal(host_run(b, "grep -q 'flock 0' out && ! test -s data"), 0);
+    assert_int_equal(host_run(b, "{ $LOCKER y.lock drop flock 2>&1 >&3 | cat >data; } 3>out"), 0);
+    assert_int_equal(host_run(b, "grep -q 'flock 0' out && ! test -s data"), 0);
+    stranger_end(pretender);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_lock_is_granted_when_a_stranger_has_made_the_folder),
         cmocka_unit_test(test_no_lock_is_granted_when_the_folder_is_a_link),
         cmocka_unit_test(test_no_lock_is_granted_when_another_user_listens),
+        cmocka_unit_test(test_the_stranger_gets_no_standard_error_when_a_program_becomes_the_stranger),
     };
 
     test_begin(argc, argv);

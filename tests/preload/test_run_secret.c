@@ -80,6 +80,33 @@ static void test_a_file_is_locked_when_a_file_has_the_password(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{f}:state:x.lock"), 1);
 }
 
+/*
+ * A program that has read the password as root, and has become another user, is out of reach of that user's other
+ * processes; so is the keeper that it starts.
+ */
+static void test_no_password_is_in_reach_of_a_user_that_a_program_has_become(void **state)
+{
+    char locker[4096];
+
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    test_build_path(locker, sizeof locker, "tests/preload/locker");
+    assert_return_code(chmod(folder, 0755), errno);
+    assert_return_code(chmod(the_server->folder, 0755), errno);
+    assert_return_code(chmod(the_server->path, 0777), errno);
+    command_run("cd %s; mkdir -m 700 its; chown %d its; mkfifo go; "
+                "DMUTEX_LOCAL_DIR=$PWD/its %s --config %s %s w.lock drop flock wait <go >out & exec 9>go; "
+                "until grep -q flock out; do sleep 0.1; done; cat out; "
+                "for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\\0' ' ' |"
+                " grep -q 'dmutex-keepe[r].*/its/keeper-0x' || continue; "
+                "echo kept; setpriv --reuid=%d --clear-groups cat $p/environ; done; echo >&9; wait",
+                folder, STRANGER, dmutex_run, config, locker, STRANGER);
+    assert_string_equal(ran.output, "drop 0\nflock 0\nkept\n");
+    assert_errors("/environ: Permission denied\n");
+    assert_return_code(chmod(folder, 0700), errno);
+}
+
 /* A dmutex-run inside, for a user without a configuration, uses the same file. */
 static void test_the_file_is_found_when_another_dmutex_run_is_inside(void **state)
 {
@@ -163,6 +190,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_password_is_in_the_environment_when_a_file_has_it),
         cmocka_unit_test(test_a_mutex_is_locked_when_a_file_has_the_password),
         cmocka_unit_test(test_a_file_is_locked_when_a_file_has_the_password),
+        cmocka_unit_test(test_no_password_is_in_reach_of_a_user_that_a_program_has_become),
         cmocka_unit_test(test_the_file_is_found_when_another_dmutex_run_is_inside),
         cmocka_unit_test(test_a_lock_fails_with_a_sentence_when_the_file_cannot_be_read),
         cmocka_unit_test(test_a_warning_is_said_when_others_can_read_the_password),

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -31,7 +33,7 @@
 struct question {
     struct iovec texts[TEXTS];
     int count;
-    int file; /* goes with the texts, and standard error with it; -1: none */
+    int file; /* goes with the texts, and perhaps standard error with it; -1: none */
 };
 
 static void add(struct question *question, const char *text)
@@ -58,7 +60,20 @@ static ssize_t send_message(int connection, const struct msghdr *message)
     return sent;
 }
 
-/* Where standard error is closed, or something else by now, the file goes alone. */
+/*
+ * Whether the keeper may have this process's standard error. Not a file, which gets no line. Nor after a change of the
+ * user: the kernel keeps the other processes of the new user away from this one's descriptors, and the keeper is such a
+ * process.
+ */
+static bool is_voice_for_keeper(void)
+{
+    struct stat status;
+
+    return prctl(PR_GET_DUMPABLE) == 1 && dm_stderr_is_usable() && fstat(STDERR_FILENO, &status) == 0 &&
+           !S_ISREG(status.st_mode);
+}
+
+/* Where standard error is not for the keeper, or was just closed, the file goes alone. */
 static ssize_t send_with_gifts(int connection, struct msghdr *message, int file)
 {
     int gifts[KEEPER_GIFTS] = { [KEEPER_GIFT_FILE] = file, [KEEPER_GIFT_STDERR] = STDERR_FILENO };
@@ -70,7 +85,7 @@ static ssize_t send_with_gifts(int connection, struct msghdr *message, int file)
 
     memcpy(CMSG_DATA(&room.header), gifts, sizeof gifts);
     message->msg_control = &room;
-    if (dm_stderr_is_usable()) {
+    if (is_voice_for_keeper()) {
         room.header.cmsg_len = CMSG_LEN(sizeof gifts);
         message->msg_controllen = sizeof room;
         sent = send_message(connection, message);
