@@ -343,7 +343,7 @@ static void print_rest(const struct listing *listing, FILE *to)
         if (listing->nameless[i])
             fprintf(to, "# %" PRIu64 " uses %s\n", listing->nameless[i], why[i]);
     if (listing->is_full)
-        fprintf(to, "# a process used more than %d: the rest is left out\n", SEEN_ENTRIES);
+        fprintf(to, "# a process used more than %d, or its disk is full: the rest is left out\n", SEEN_ENTRIES);
     if (listing->lines->len == 0)
         fprintf(to, "# nothing was used that a rule can name\n");
 }

@@ -296,7 +296,7 @@ static void test_list_names_all_kinds_when_they_were_used(void **state)
     assert_listed(3, "map:/srv/x+0x10  # priority ceiling: stays local\n");
     assert_errors("# 3 uses of objects in the heap");
     assert_errors("# 4 uses of objects in files without symbols and build-id");
-    assert_errors("# a process used more than 4096: the rest is left out");
+    assert_errors("# a process used more than 4096, or its disk is full: the rest is left out");
 }
 
 /* --list skips a file that the module has not written. */
@@ -418,6 +418,25 @@ static void test_list_is_refused_when_others_can_exchange_the_folder(void **stat
     assert_errors(": set TMPDIR to a folder that no other user can change");
 }
 
+/* A full disk, or a limit of files, costs lines of the list, and not the command. */
+static void test_the_command_goes_on_when_there_is_no_room_for_the_list(void **state)
+{
+    (void)state;
+    command_run("ulimit -f 1; exec %s --list flock %s/x.lock echo in", dmutex_run, folder);
+    assert_status(0);
+    assert_string_equal(ran.output, "in\n");
+    assert_errors("dmutex: the list lacks what a process uses: there is no room in ");
+    if (geteuid() != 0)
+        return;
+    command_run("mkdir -p %2$s/full; exec unshare -m sh -c 'mount -t tmpfs -o size=256k none %2$s/full && "
+                "{ dd if=/dev/zero of=%2$s/full/all bs=1k 2>%2$s/dd; "
+                "TMPDIR=%2$s/full exec %1$s --list flock %2$s/x.lock echo in; }'",
+                dmutex_run, folder);
+    assert_status(0);
+    assert_string_equal(ran.output, "in\n");
+    assert_errors("dmutex: the list lacks what a process uses: there is no room in ");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +460,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_stops_when_the_command_stops),
         cmocka_unit_test(test_list_waits_when_the_parent_ignores_its_children),
         cmocka_unit_test(test_list_runs_when_a_rule_does_not_resolve),
+        cmocka_unit_test(test_the_command_goes_on_when_there_is_no_room_for_the_list),
         cmocka_unit_test(test_list_is_refused_when_others_can_exchange_the_folder),
     };
 

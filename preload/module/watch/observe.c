@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,8 +18,11 @@
 #include "shared/text.h"
 
 static struct seen_file *file;                              /* mapped; NULL: not yet, or the mapping failed */
+static size_t room;                                         /* so many bytes of the file have room on the disk */
 static pid_t owner;                                         /* the process that owns the file */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+
+#define ROOM_STEP (1 << 16)
 
 /* Caches the findings for an address. Read without a lock. */
 #define KNOWN_SIZE (4 * SEEN_ENTRIES)
@@ -31,6 +35,22 @@ static struct known {
 static __thread bool is_observing __attribute__((tls_model("initial-exec")));
 
 /* ---- the file ---------------------------------------------------------------------------- */
+
+/*
+ * Makes room for the first bytes of the file. Where the disk is full, the kernel would end the program by SIGBUS as
+ * soon as it touches them; a kernel before Linux 5.14 cannot be asked.
+ */
+static bool has_room_for(struct seen_file *mapped, size_t bytes)
+{
+    while (room < bytes) {
+        size_t rest = sizeof *mapped - room, step = rest < ROOM_STEP ? rest : ROOM_STEP;
+
+        if (madvise((char *)mapped + room, step, MADV_POPULATE_WRITE) < 0 && errno == EFAULT)
+            return false;
+        room += step;
+    }
+    return true;
+}
 
 static struct seen_file *open_file(void)
 {
@@ -49,7 +69,14 @@ static struct seen_file *open_file(void)
         memory = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     dm_shield_lower(&shield);
     close(fd);
-    return memory == MAP_FAILED ? NULL : memory;
+    room = 0;
+    if (memory != MAP_FAILED && has_room_for(memory, 1))
+        return memory;
+    text_say("the list lacks what a process uses: there is no room in ", settings_get()->list_folder,
+             ": set TMPDIR to another folder", NULL);
+    if (memory != MAP_FAILED)
+        munmap(memory, sizeof *file);
+    return NULL;
 }
 
 /* `writing` is held. A forked child has a file of its own. */
@@ -84,6 +111,8 @@ static struct seen *entry_of(const struct seen *what)
     for (size_t i = 0; i < SEEN_ENTRIES; i++) {
         struct seen *entry = &file->entries[i];
 
+        if (!has_room_for(file, offsetof(struct seen_file, entries) + (i + 1) * sizeof *entry))
+            break;
         if (entry->kind == SEEN_NOTHING) {
             *entry = *what;
             return entry;
