@@ -22,7 +22,7 @@ struct conditions {
     const char *mutex; /* the key */
     struct seen *seen;
     int count;
-    bool are_known;
+    char reason[200]; /* why they are not known; "": they are */
 };
 
 /* All that the server has of one name. */
@@ -142,8 +142,8 @@ static void print_conditions(const struct conditions *conditions)
 {
     char name[SAY_NAME_ROOM];
 
-    if (!conditions->are_known)
-        puts("  conditions are not known: the user has no right to SCAN");
+    if (conditions->reason[0])
+        printf("  conditions are not known: %s\n", conditions->reason);
     for (int i = 0; i < conditions->count; i++)
         printf("  condition %s: %" PRIu32 " waiting\n", say_name(conditions->seen[i].name, name),
                conditions->seen[i].data.info.shown.waiters);
@@ -226,7 +226,7 @@ static void write_mutex(struct json *json, const struct look *look)
 
     seen_json(json, &look->mutex);
     write_last(json, &look->mutex);
-    if (conditions->are_known) {
+    if (!conditions->reason[0]) {
         json_open(json, "conditions", '[');
         for (int i = 0; i < conditions->count; i++) {
             json_open(json, NULL, '{');
@@ -292,7 +292,8 @@ static int show(const char *name, bool is_json)
         return tool_foreign(name);
     }
     look_for_condition(name, &look);
-    look.conditions.are_known = dm_view_all(key, 0, keep_condition, &look.conditions) == 0;
+    if (dm_view_all(key, 0, keep_condition, &look.conditions) != 0)
+        snprintf(look.conditions.reason, sizeof look.conditions.reason, "%s", dmutex_strerror_np());
     if (is_json)
         print_json(&look);
     else

@@ -94,6 +94,8 @@ int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user)
     do
         error = error ? error : tell(runtime, &view);
     while (!error && view.cursor != 0);
+    if (view.row)
+        view.free_row(view.row);
     return dm_visit_end(visit, error);
 }
 

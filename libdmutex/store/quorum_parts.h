@@ -41,6 +41,7 @@ struct dm_quorum_child {
     int64_t since_ns;         /* since when the server is there, or can be asked; 0: no matter, without a grace */
     unsigned unanswered;      /* questions */
     int64_t waiting_ns;       /* since when one of them is unanswered, about */
+    int64_t unseen_until_ns;  /* has let a view wait: views ask the others first */
     char refusal[160];        /* the last error that a person should read */
 };
 

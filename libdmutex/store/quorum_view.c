@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looks at names, for people: all children are asked, and a majority decides who holds a mutex.  One child alone may be
- * new, or may have granted to an attempt that has not got the majority.
+ * Looks at names, for people: a majority decides who holds a mutex.  One child alone may be new, may have granted to an
+ * attempt that has not got the majority, or may lie.
  *
- * The names of all children are told, child after child; a name that an earlier child has is not told again.
+ * All names that any child lists are told, each once.  A child that lists names for much longer than a majority of the
+ * children is left, and so is one that fails: the others have all that a majority has.
  */
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +18,8 @@ struct sight {
     struct dm_info info;
     uint32_t lease_ms;
     struct dm_last last;
-    bool is_kept, is_there; /* the child has data of the name */
-    char fault[64];         /* "": none */
+    bool is_kept;
+    char fault[64]; /* "": none */
     char mutex[DM_MUTEX_KEY_ROOM];
     struct dm_seen_waiter waiters[DM_SEEN_WAITERS];
     int waiter_count;
@@ -63,6 +65,23 @@ static uint64_t reached_token(const struct dm_quorum_store *all, const struct dm
     return token;
 }
 
+/* As dmutex_info_t has them. */
+enum health { CLEAN, DIED, NOT_RECOVERABLE };
+
+/* A death that one child tells is told, as to a robust lock; that nobody can have the lock, only a majority can say. */
+static uint32_t agreed_health(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
+{
+    int dead = 0, lost = 0;
+
+    for (int i = 0; i < count; i++) {
+        dead += infos[i]->shown.health == DIED;
+        lost += infos[i]->shown.health == NOT_RECOVERABLE;
+    }
+    if (lost > all->count / 2)
+        return NOT_RECOVERABLE;
+    return dead + lost ? DIED : CLEAN;
+}
+
 /* Without an agreed owner the mutex is shown as free: some servers are an attempt's that has not got the majority. */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
 {
@@ -72,11 +91,11 @@ struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct 
     if (agreed >= 0)
         sum = *infos[agreed];
     sum.shown.token = reached_token(all, infos, count);
+    sum.shown.health = agreed_health(all, infos, count);
     for (int i = 0; i < count; i++) {
         const dmutex_info_t *shown = &infos[i]->shown;
 
         sum.shown.waiters = shown->waiters > sum.shown.waiters ? shown->waiters : sum.shown.waiters;
-        sum.shown.health = shown->health > sum.shown.health ? shown->health : sum.shown.health;
         sum.position = infos[i]->position > sum.position ? infos[i]->position : sum.position;
         sum.grace_ms = infos[i]->grace_ms > sum.grace_ms ? infos[i]->grace_ms : sum.grace_ms;
     }
@@ -95,7 +114,6 @@ static void note_sight(void *user, const struct dm_seen *seen)
     sight->last = seen->last;
     sight->is_kept = seen->is_kept;
     sight->waiter_count = seen->waiter_count;
-    sight->is_there = seen->fault || seen->info.shown.token || seen->info.shown.locked || seen->info.shown.waiters;
     snprintf(sight->fault, sizeof sight->fault, "%s", seen->fault ? seen->fault : "");
     snprintf(sight->mutex, sizeof sight->mutex, "%s", seen->mutex ? seen->mutex : "");
     memcpy(sight->waiters, seen->waiters, (size_t)seen->waiter_count * sizeof sight->waiters[0]);
@@ -153,36 +171,84 @@ static void tell(const struct dm_quorum_store *all, const struct dm_view *view, 
     view->handler(view->user, &seen);
 }
 
-/*
- * Asks all children for one name, and tells a majority's answer: nothing if a child before `first` has the name, which
- * is told in that child's turn.
- */
-static enum dm_verdict look_at(struct dm_quorum_store *all, const struct dm_view *view, const char *key, int first,
-                               struct sight *sights, const struct dm_deadline *deadline, char *ret_reason)
+/* A child that has let a view wait is asked only if the others are no majority, for so long. */
+#define UNSEEN_NS (2 * DM_NS_PER_S)
+
+/* The children that a view asks first, a set of bits. */
+static unsigned seen_children(struct dm_quorum_store *all)
 {
-    bool is_told = false, is_refused = false;
-    int count = 0;
+    int64_t now_ns = dm_clock_boot_ns();
+    unsigned seen = 0;
 
-    for (int i = 0; i < all->count && !is_told; i++) {
-        struct dm_deadline until = dm_quorum_share(all, i, deadline);
-        struct dm_view one = { .key = key, .waiters = view->waiters, .handler = note_sight, .user = &sights[count] };
-        enum dm_verdict verdict = DM_SAYS_NOTHING;
+    dm_mutex_lock(&all->lock);
+    for (int i = 0; i < all->count; i++) {
+        if (all->children[i].unseen_until_ns <= now_ns)
+            seen |= 1u << i;
+    }
+    dm_mutex_unlock(&all->lock);
+    return seen;
+}
 
-        if (dm_store_is_able(all->children[i].store, NULL, DM_ASKS))
-            verdict = dm_store_view(all->children[i].store, &one, &until, ret_reason);
-        is_refused = is_refused || verdict == DM_SAYS_REFUSED;
-        is_told = verdict == DM_SAYS_DONE && i < first && sights[count].is_there;
-        count += verdict == DM_SAYS_DONE;
+static enum dm_verdict ask_child(struct dm_quorum_child *child, struct dm_view *view,
+                                 const struct dm_deadline *deadline, char *ret_reason)
+{
+    enum dm_verdict verdict = DM_SAYS_NOTHING;
+
+    if (!dm_store_is_able(child->store, NULL, DM_ASKS))
+        return DM_SAYS_NOTHING;
+    verdict = dm_store_view(child->store, view, deadline, ret_reason);
+    if (verdict == DM_SAYS_NOTHING) {
+        dm_mutex_lock(&child->all->lock);
+        child->unseen_until_ns = dm_clock_boot_ns() + UNSEEN_NS;
+        dm_mutex_unlock(&child->all->lock);
     }
-    if (is_told)
-        return DM_SAYS_DONE;
-    if (count > all->count / 2) {
-        tell(all, view, key, sights, count);
+    return verdict;
+}
+
+/* A look at one name. */
+struct look {
+    const struct dm_view *view;
+    const struct dm_deadline *deadline;
+    char *ret_reason;
+    struct sight *sights; /* one for each child; the first `count` have answered */
+    int count;
+    bool is_refused;
+};
+
+static void ask_children(struct dm_quorum_store *all, struct look *look, const char *key, unsigned children)
+{
+    for (int i = 0; i < all->count; i++) {
+        struct dm_deadline until = dm_quorum_share(all, i, look->deadline);
+        struct dm_view one = {
+            .key = key, .waiters = look->view->waiters, .handler = note_sight, .user = &look->sights[look->count]
+        };
+        enum dm_verdict verdict;
+
+        if (!(children & 1u << i))
+            continue;
+        verdict = ask_child(&all->children[i], &one, &until, look->ret_reason);
+        look->is_refused = look->is_refused || verdict == DM_SAYS_REFUSED;
+        look->count += verdict == DM_SAYS_DONE;
+    }
+}
+
+/* Tells a majority's answer about one name. */
+static enum dm_verdict look_at(struct dm_quorum_store *all, struct look *look, const char *key)
+{
+    unsigned seen = seen_children(all);
+
+    look->count = 0;
+    look->is_refused = false;
+    ask_children(all, look, key, seen);
+    if (look->count <= all->count / 2)
+        ask_children(all, look, key, ~seen);
+    if (look->count > all->count / 2) {
+        tell(all, look->view, key, look->sights, look->count);
         return DM_SAYS_DONE;
     }
-    if (is_refused)
+    if (look->is_refused)
         return DM_SAYS_REFUSED;
-    dm_quorum_reason(&all->store, NULL, DM_ASKS, ret_reason);
+    dm_quorum_reason(&all->store, NULL, DM_ASKS, look->ret_reason);
     return DM_SAYS_NOTHING;
 }
 
@@ -211,74 +277,148 @@ static void note_name(void *user, const struct dm_seen *seen)
     names->size += length;
 }
 
-/* The cursor has the number of the child in its highest byte, as for the nodes of a Cluster. */
-#define CHILD_SHIFT 56
+/* A row of calls, each of which asks one child for some of its names.  The children take turns. */
+struct row {
+    uint64_t cursors[DM_QUORUM_MOST];
+    bool is_over[DM_QUORUM_MOST]; /* the child has listed all its names, or has failed */
+    int listed;                   /* children that have listed all */
+    bool is_refused;
+    uint64_t calls, calls_most; /* calls_most, 0: not known yet */
+    void *told;                 /* a tree of keys, by tsearch() */
+};
 
-static int next_child(const struct dm_quorum_store *all, int child)
+static void free_row(void *object)
 {
-    while (child < all->count && !dm_store_is_able(all->children[child].store, NULL, DM_ASKS))
-        child++;
-    return child;
+    struct row *row = object;
+
+    tdestroy(row->told, free);
+    free(row);
 }
 
-/* A child that fails in the middle is left, because the others have all that a majority has. */
-static uint64_t cursor_behind(const struct dm_quorum_store *all, int child, uint64_t cursor)
+static struct row *row_of(struct dm_view *view)
 {
-    if (cursor == 0)
-        child = next_child(all, child + 1);
-    return child < all->count ? (uint64_t)child << CHILD_SHIFT | cursor : 0;
+    if (!view->row)
+        view->row = calloc(1, sizeof(struct row));
+    view->free_row = free_row;
+    return view->row;
 }
 
-static enum dm_verdict look_at_some(struct dm_quorum_store *all, struct dm_view *view, struct sight *sights,
-                                    const struct dm_deadline *deadline, char *ret_reason)
+/* The next child that is to list names, from the child of this turn on; -1: none. */
+static int next_child(const struct dm_quorum_store *all, const struct row *row)
 {
-    int child = next_child(all, (int)(view->cursor >> CHILD_SHIFT));
+    for (int i = 0; i < all->count; i++) {
+        int child = (int)((row->calls + (uint64_t)i) % (uint64_t)all->count);
+
+        if (!row->is_over[child] && !(row->calls_most && row->calls > row->calls_most))
+            return child;
+    }
+    return -1;
+}
+
+/* A child that goes on when a majority has listed all gets as many turns again: a name more or less makes few. */
+static void note_over(const struct dm_quorum_store *all, struct row *row, int child, enum dm_verdict verdict)
+{
+    row->is_over[child] = true;
+    row->is_refused = row->is_refused || verdict == DM_SAYS_REFUSED;
+    row->listed += verdict == DM_SAYS_DONE;
+    if (row->listed > all->count / 2 && !row->calls_most)
+        row->calls_most = 2 * row->calls + (uint64_t)all->count;
+}
+
+static int compare(const void *one, const void *other)
+{
+    return strcmp(one, other);
+}
+
+static bool note_told(struct row *row, const char *key)
+{
+    char *copy = strdup(key);
+
+    if (copy && tsearch(copy, &row->told, compare))
+        return true;
+    free(copy);
+    return false;
+}
+
+/* Looks at the names that no earlier call has told. */
+static enum dm_verdict look_at_new(struct dm_quorum_store *all, struct look *look, struct row *row,
+                                   const struct names *names)
+{
+    enum dm_verdict verdict = names->is_short_of_memory ? DM_SAYS_NO_MEMORY : DM_SAYS_DONE;
+
+    for (size_t at = 0; verdict == DM_SAYS_DONE && at < names->size; at += strlen(names->keys + at) + 1) {
+        const char *key = names->keys + at;
+
+        if (tfind(key, &row->told, compare))
+            continue;
+        verdict = look_at(all, look, key);
+        if (verdict == DM_SAYS_DONE && !note_told(row, key))
+            verdict = DM_SAYS_NO_MEMORY;
+    }
+    return verdict;
+}
+
+/* All children have had their turns.  The next row begins anew. */
+static enum dm_verdict end_row(struct dm_quorum_store *all, struct dm_view *view, struct row *row, char *ret_reason)
+{
+    bool is_whole = row->listed > all->count / 2, is_refused = row->is_refused;
+
+    free_row(row);
+    view->row = NULL;
+    view->cursor = 0;
+    if (is_whole)
+        return DM_SAYS_DONE;
+    if (is_refused)
+        return DM_SAYS_REFUSED; /* with the reason of the last child that was asked */
+    dm_quorum_reason(&all->store, NULL, DM_ASKS, ret_reason);
+    return DM_SAYS_NOTHING;
+}
+
+static enum dm_verdict look_at_some(struct dm_quorum_store *all, struct look *look, struct dm_view *view)
+{
+    struct row *row = row_of(view);
+    int child = row ? next_child(all, row) : 0;
+    struct dm_deadline until = dm_quorum_share(all, 0, look->deadline);
     struct names names = { 0 };
     struct dm_view some = {
-        .group = view->group,
-        .cursor = child == (int)(view->cursor >> CHILD_SHIFT) ? view->cursor & ((UINT64_C(1) << CHILD_SHIFT) - 1) : 0,
-        .handler = note_name,
-        .user = &names,
+        .group = view->group, .cursor = row ? row->cursors[child] : 0, .handler = note_name, .user = &names
     };
-    struct dm_deadline until = dm_quorum_share(all, 0, deadline);
-    enum dm_verdict verdict = DM_SAYS_DONE;
+    enum dm_verdict verdict, listed;
 
-    if (child < all->count)
-        verdict = dm_store_view(all->children[child].store, &some, &until, ret_reason);
-    if (verdict != DM_SAYS_DONE)
-        some.cursor = 0;
-    verdict = verdict == DM_SAYS_REFUSED ? verdict : DM_SAYS_DONE;
-    for (size_t at = 0; verdict == DM_SAYS_DONE && at < names.size; at += strlen(names.keys + at) + 1)
-        verdict = look_at(all, view, names.keys + at, child, sights, deadline, ret_reason);
-    if (verdict == DM_SAYS_DONE && names.is_short_of_memory) {
-        snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
-        verdict = DM_SAYS_NO_MEMORY;
-    }
+    if (!row)
+        return DM_SAYS_NO_MEMORY;
+    listed = ask_child(&all->children[child], &some, &until, look->ret_reason);
+    verdict = look_at_new(all, look, row, &names);
     free(names.keys);
-    if (verdict == DM_SAYS_DONE)
-        view->cursor = cursor_behind(all, child, some.cursor);
-    return verdict;
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    row->calls++;
+    row->cursors[child] = some.cursor;
+    if (listed != DM_SAYS_DONE || some.cursor == 0)
+        note_over(all, row, child, listed);
+    view->cursor = row->calls;
+    return next_child(all, row) < 0 ? end_row(all, view, row, look->ret_reason) : DM_SAYS_DONE;
 }
 
 enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
                                char ret_reason[DM_REASON_ROOM])
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
+    struct look look = { .view = view, .deadline = deadline, .ret_reason = ret_reason };
     enum dm_verdict verdict;
-    struct sight *sights;
 
     if (!dm_quorum_await_able(store, NULL, DM_ASKS, deadline)) {
         dm_quorum_reason(store, NULL, DM_ASKS, ret_reason);
         return DM_SAYS_NOTHING;
     }
     dm_quorum_await_all(store, NULL, deadline);
-    sights = calloc((size_t)all->count, sizeof *sights);
-    if (!sights) {
+    look.sights = calloc((size_t)all->count, sizeof *look.sights);
+    if (!look.sights)
+        verdict = DM_SAYS_NO_MEMORY;
+    else
+        verdict = view->key ? look_at(all, &look, view->key) : look_at_some(all, &look, view);
+    free(look.sights);
+    if (verdict == DM_SAYS_NO_MEMORY)
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
-        return DM_SAYS_NO_MEMORY;
-    }
-    verdict = view->key ? look_at(all, view, view->key, 0, sights, deadline, ret_reason)
-                        : look_at_some(all, view, sights, deadline, ret_reason);
-    free(sights);
     return verdict;
 }

@@ -188,7 +188,9 @@ struct dm_view {
     const char *key;   /* this mutex or condition; NULL: names that the store has */
     const char *group; /* without key: only names of the group of this mutex, by the mutex's key; NULL: all names */
     uint64_t cursor;   /* without key: 0 begins; set by the call, to 0 behind the last name */
-    int waiters;       /* of each name at most so many are told; DM_SEEN_WAITERS at most */
+    void *row;         /* the store's own, of a row of calls; NULL before the first */
+    void (*free_row)(void *row); /* set with row: frees it, after the last call */
+    int waiters;                 /* of each name at most so many are told; DM_SEEN_WAITERS at most */
     dm_seen_fn handler;
     void *user;
 };

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/impostor.h"
+
 #define SERVERS 3
 #define TIMES "command_timeout=1000&connect_timeout=1000"
 
@@ -284,6 +286,59 @@ static void test_show_tells_the_last_holder_that_a_majority_names(void **state)
     actor_end(last);
 }
 
+#define VIEW(health)                                               \
+    "*2\r\n*2\r\n:1780000000000000\r\n:0\r\n"                      \
+    "*11\r\n$0\r\n\r\n:0\r\n:-2\r\n:7\r\n$0\r\n\r\n:0\r\n:" health \
+    "\r\n:1780000000000007\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"
+
+/* What a member that is no good may say to SCAN, and to the script that looks at a name; NULL: nothing, ever. */
+static const struct {
+    const char *names, *data;
+} lies[] = {
+    { "*2\r\n$1\r\n7\r\n*0\r\n", "-ERR no\r\n" }, /* names without end */
+    { "*2\r\n$1\r\n0\r\n*0\r\n", VIEW("0") },     /* no name, and data of each */
+    { "*2\r\n$1\r\n0\r\n*0\r\n", VIEW("2") },     /* not recoverable */
+    { "-ERR no\r\n", "-ERR no\r\n" },
+    { NULL, NULL },
+};
+
+/* The bad member is the first of the URL, and another server holds with the third what is listed. */
+static void set_url_with_impostor(void)
+{
+    char url[300];
+
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&" TIMES, impostor_port(),
+             servers[1]->port, servers[2]->port);
+    setenv("URL", url, 1);
+}
+
+static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state)
+{
+    struct actor *holder = actor_start_at(getenv("URL"));
+
+    (void)state;
+    actor_do(holder, "0", "init q/lie lease=60000");
+    actor_do(holder, "0", "lock q/lie");
+    wait_until(is_on_all("q/lie"));
+    impostor_begin(servers[0]->folder);
+    set_url_with_impostor();
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        if (lies[i].names) {
+            impostor_be(MANNER_LYING, lies[i].data, strlen(lies[i].data));
+            impostor_answer("SCAN", lies[i].names);
+        } else {
+            impostor_be(MANNER_LYING, "", 0);
+        }
+        assert_shown("list", "", "q/lie");
+        assert_shown("show", "q/lie", "held by");
+        assert_no_output("not recoverable");
+        assert_no_output("SCAN");
+    }
+    impostor_end();
+    actor_do(holder, "0", "unlock q/lie");
+    actor_end(holder);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int argc, char **argv)
@@ -299,6 +354,7 @@ int main(int argc, char **argv)
         test(test_lists_tell_what_a_majority_says_when_a_server_is_empty),
         test(test_lists_tell_no_holder_when_one_server_alone_has_granted),
         test(test_show_tells_the_last_holder_that_a_majority_names),
+        test(test_lists_tell_what_a_majority_says_when_a_member_lies),
     };
 
     test_begin(argc, argv);
