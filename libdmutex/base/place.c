@@ -335,10 +335,11 @@ bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_addr
 /* Tells an absent listener from an absent /proc. */
 static int fail_to_connect(struct dm_fault *fault, int error)
 {
+    static const char needed[] = "/proc (needed to find a socket safely)";
     bool is_absent = error == ENOENT || error == ECONNREFUSED;
 
     if (is_absent && access(OWN_DESCRIPTORS, F_OK) < 0) {
-        set_place(fault, "/proc, which is needed to find a socket safely", 46);
+        set_place(fault, needed, strlen(needed));
         return fail(fault, DM_FAULT_ERROR, ENOENT);
     }
     return fail(fault, is_absent ? DM_FAULT_ABSENT : DM_FAULT_ERROR, error);

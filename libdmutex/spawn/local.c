@@ -99,7 +99,7 @@ static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret
 {
     int fd = dm_place_connect(folder, DM_SERVER_SOCKET, SOCK_STREAM | SOCK_NONBLOCK, ret_fault);
 
-    if (fd < 0)
+    if (fd < 0 && strcmp(ret_fault->place, DM_SERVER_SOCKET) == 0) /* and not /proc */
         snprintf(ret_fault->place, sizeof ret_fault->place, "%s", url->path);
     return dm_descriptor_move_up(fd);
 }

@@ -76,10 +76,12 @@ static void test_the_server_is_none_of_the_processes_of_run_when_its_command_has
     assert_int_equal(tool_await(pid), 76);
     command_run("exec $dmutex local status");
     assert_status(0);
+    command_run("exec $dmutex local stop");
+    assert_status(0);
 }
 
 /* What is missing is told, and not that no server is installed. */
-static void test_the_sentence_names_dev_null_when_a_container_has_none(void **state)
+static void test_the_sentence_names_what_is_missing_in_a_container(void **state)
 {
     (void)state;
     if (geteuid() != 0)
@@ -87,6 +89,9 @@ static void test_the_sentence_names_dev_null_when_a_container_has_none(void **st
     command_run("exec unshare -m sh -c 'mount -t tmpfs none /dev; DMUTEX_URL=local: exec $dmutex run t/x true'");
     assert_status(69);
     assert_errors("the local server cannot be started without /dev/null");
+    command_run("exec unshare -m sh -c 'mount -t tmpfs none /proc; DMUTEX_URL=local: exec $dmutex run t/x true'");
+    assert_status(69);
+    assert_errors("/proc (needed to find a socket safely) cannot be used for the local server");
 }
 
 /* The holders would go on as if they had the locks. */
@@ -201,7 +206,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local_starts_and_stops_the_server_when_told),
         cmocka_unit_test(test_the_server_is_none_of_the_processes_of_run_when_its_command_has_started_it),
-        cmocka_unit_test(test_the_sentence_names_dev_null_when_a_container_has_none),
+        cmocka_unit_test(test_the_sentence_names_what_is_missing_in_a_container),
         cmocka_unit_test(test_local_stops_no_server_when_locks_are_held),
         cmocka_unit_test(test_local_stops_no_server_when_locks_of_another_prefix_are_held),
         cmocka_unit_test(test_local_has_no_grace_after_a_stop_when_nothing_was_held),

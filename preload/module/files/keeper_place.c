@@ -118,10 +118,13 @@ static int complain_of_error(const char *what)
 static int connect_in(int folder, const struct keeper_place *place, struct dm_fault *ret_fault)
 {
     int connection = dm_place_connect(folder, place->name, SOCK_SEQPACKET, ret_fault);
-    struct text path = text_in(ret_fault->place, sizeof ret_fault->place);
+    struct text path;
 
     if (connection >= 0)
         return connection;
+    if (strcmp(ret_fault->place, place->name) != 0)
+        return -1; /* it is /proc */
+    path = text_in(ret_fault->place, sizeof ret_fault->place);
     text_add(&path, place->folder);
     text_add(&path, "/");
     text_add(&path, place->name);
