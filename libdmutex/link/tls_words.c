@@ -22,7 +22,7 @@
 static void append(char *names, const char *name, size_t length)
 {
     static const char more[] = ", ...";
-    size_t used = strlen(names), room = NAMES_ROOM - sizeof more - 2;
+    size_t used = strlen(names), room = NAMES_ROOM - 2 * sizeof more;
 
     if (used + length > room && used > 0) {
         if (used < sizeof more || strcmp(names + used - sizeof more + 1, more) != 0)

@@ -17,7 +17,7 @@
  *     named      for redis.test.example alone
  *     as-name    for 127.0.0.1, as a name and not as an address
  *     purpose    as server, but to be used by clients alone
- *     long       for one name of 200 bytes
+ *     long       for a name of 200 bytes, and another one
  *     expired    as server, until an hour ago
  *     strange    as server, issued by the other authority
  *     client     of a client          stranger   of a client, issued by the other authority

@@ -240,6 +240,7 @@ static void test_the_sentence_says_what_is_wrong_when_the_name_looks_right(void 
     tls_server_end(tls);
     tls = tls_server_start("long", "no", NULL);
     assert_refused(url_of(tls, "rediss://localhost", trusting()), "certificate is for a-label-of-a-name-");
+    assert_refused(url_of(tls, "rediss://localhost", trusting()), "..., ... and not for localhost");
     tls_server_end(tls);
 }
 
