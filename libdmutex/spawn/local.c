@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -356,16 +357,40 @@ static bool start_if_alone(int folder, const struct dm_url *url, const char *dir
     return note_start(folder, directory, ret_reason) && start_server(folder, directory, path, ret_reason);
 }
 
+/*
+ * The limits of the program that happens to start it would end a server of all programs, say after its processor time.
+ * The hard limits stay: see dmutex(7).
+ */
+static void lift_limits(int fd)
+{
+    static const int kinds[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS, RLIMIT_NPROC };
+    struct ucred server;
+    socklen_t size = sizeof server;
+    struct rlimit limit;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &size) < 0 || server.pid <= 0)
+        return;
+    for (size_t i = 0; i < DM_COUNT(kinds); i++) {
+        if (prlimit(server.pid, (__rlimit_resource_t)kinds[i], NULL, &limit) < 0)
+            continue;
+        limit.rlim_cur = limit.rlim_max;
+        prlimit(server.pid, (__rlimit_resource_t)kinds[i], &limit, NULL);
+    }
+}
+
 /* Called with the lock of starters. */
 static int connect_or_start(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
     struct dm_fault fault;
     int fd = connect_in(folder, url, &fault);
+    bool is_first = fd < 0 && fault.kind == DM_FAULT_ABSENT;
 
-    if (fd < 0 && fault.kind == DM_FAULT_ABSENT && !start_if_alone(folder, url, directory, ret_reason))
+    if (is_first && !start_if_alone(folder, url, directory, ret_reason))
         return -1;
     if (fd < 0 && may_come(&fault))
         fd = await_answer(folder, url, &fault);
+    if (is_first && fd >= 0)
+        lift_limits(fd);
     if (fd < 0 && may_come(&fault))
         complain(ret_reason, "the local server does not answer: see %.90s/" DM_SERVER_LOG, directory);
     else if (fd < 0)

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -375,10 +376,16 @@ static bool has_descriptor(pid_t pid, const char *wanted)
 /* The server keeps nothing of the process that started the server, and that process has no child to wait for. */
 static void test_the_server_has_nothing_of_its_starter(void **state)
 {
-    struct actor *a = start_lost("LD_BIND_NOW=of-the-starter");
+    struct rlimit limit, lower;
+    struct actor *a;
     char path[64], socket[64];
 
     (void)state;
+    assert_return_code(getrlimit(RLIMIT_CPU, &limit), errno);
+    lower = (struct rlimit){ .rlim_cur = 7654, .rlim_max = limit.rlim_max };
+    assert_return_code(setrlimit(RLIMIT_CPU, &lower), errno);
+    a = start_lost("LD_BIND_NOW=of-the-starter");
+    assert_return_code(setrlimit(RLIMIT_CPU, &limit), errno);
     actor_do(a, "0", "trylock local/apart");
     find_server();
     snprintf(socket, sizeof socket, "%s", conversation_of(actor_pid(a)));
@@ -389,6 +396,9 @@ static void test_the_server_has_nothing_of_its_starter(void **state)
     assert_int_equal(count_lines(path, "SigBlk:\t0000000000000000"), 1);
     snprintf(path, sizeof path, "/proc/%d/environ", (int)server_pid);
     assert_int_equal(count_lines(path, "of-the-starter"), 0);
+    snprintf(path, sizeof path, "/proc/%d/limits", (int)server_pid);
+    assert_int_equal(count_lines(path, "Max cpu time"), 1);
+    assert_int_equal(count_lines(path, "7654"), 0);
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)actor_pid(a), (int)actor_pid(a));
     assert_int_equal(number_in(path), 0);
     actor_do(a, "0", "unlock local/apart");
