@@ -494,6 +494,20 @@ static void test_run_keeps_a_lease_when_the_rule_has_a_linger_time(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:lock:pairs"), 0);
 }
 
+/* Programs that change the user and leave HOME as it was find the system's rules, and are told. */
+static void test_run_passes_a_file_over_when_it_is_in_a_home_that_is_closed_to_the_user(void **state)
+{
+    (void)state;
+    command_run("cd %2$s && mkdir -p closed/.config/dmutex && echo wrong >closed/.config/dmutex/preload.conf && "
+                "chmod 0 closed && less=; "
+                "test $(id -u) != 0 || less='setpriv --bounding-set=-dac_override,-dac_read_search'; "
+                "unset XDG_CONFIG_HOME; HOME=$PWD/closed $less %1$s -e 'flock:/x => y' echo is run; chmod 700 closed",
+                dmutex_run, folder);
+    assert_string_equal(ran.output, "is run\n");
+    assert_errors("warning: ");
+    assert_errors("/closed/.config/dmutex/preload.conf is not looked at: you may not enter a folder on the way; ");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +537,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_distributes_a_mutex_when_a_rule_names_it),
         cmocka_unit_test(test_run_distributes_a_mutex_when_the_program_has_a_sanitizer),
         cmocka_unit_test(test_run_keeps_a_lease_when_the_rule_has_a_linger_time),
+        cmocka_unit_test(test_run_passes_a_file_over_when_it_is_in_a_home_that_is_closed_to_the_user),
     };
 
     test_begin(argc, argv);
