@@ -25,6 +25,7 @@ struct backing {
     struct kernel_lock lock;
     unsigned missing; /* looks that did not find the lock */
     struct holder known;
+    bool is_known; /* in this look: `known` has the lock */
     struct witness witness;
     struct voice voice; /* of the process that took the lock */
     bool is_doubt_said;

@@ -100,8 +100,7 @@ void holder_forget(struct holder *known)
     known->folder = 0;
 }
 
-/* Costs one read. A process that has the lock no more, or cannot be looked into any more, is forgotten. */
-static bool has_still(struct holder *known, const struct kernel_lock *lock)
+bool holder_has_still(struct holder *known, const struct kernel_lock *lock)
 {
     if (known->folder && look_at_descriptor(known->folder, known->fd, lock) == SIGHT_HOLDER)
         return true;
@@ -140,7 +139,7 @@ enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *kn
     pid_t pid;
     int folder;
 
-    if (has_still(known, lock))
+    if (holder_has_still(known, lock))
         return SIGHT_HOLDER;
     processes = opendir("/proc");
     is_unsure = !processes;
@@ -161,7 +160,7 @@ enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *
     enum sight sight;
     int folder;
 
-    if (has_still(known, lock))
+    if (holder_has_still(known, lock))
         return SIGHT_HOLDER;
     if (lock->pid <= 0)
         return SIGHT_NONE;

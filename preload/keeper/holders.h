@@ -22,6 +22,11 @@ enum sight {
     SIGHT_UNSURE  /* none of the others has it, but a process could not be looked into, or gets files by a socket */
 };
 
+/*
+ * Costs one read. A process that has the lock no more, or cannot be looked into any more, is forgotten.
+ */
+bool holder_has_still(struct holder *known, const struct kernel_lock *lock);
+
 /* Looks at *known first, then at all processes, and remembers the process that has the lock. */
 enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *known);
 

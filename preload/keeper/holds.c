@@ -29,7 +29,8 @@
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static GList *holds;
-static bool is_list_complete; /* of /proc/locks */
+static bool is_list_complete;     /* of /proc/locks */
+static bool is_list_needed_whole; /* by the next look */
 
 static void add(struct hold *hold)
 {
@@ -465,13 +466,21 @@ static bool is_missing_for_good(struct backing *backing, const char *path, bool 
     return false;
 }
 
+/* Once a process is known to have the lock, no list is read until the process has it no more. */
+static void remember_owner(struct backing *backing)
+{
+    if (!backing->known.folder)
+        holders_look_at_owner(&backing->lock, &backing->known);
+}
+
 /* Doubt means "still locked", because a release too early lets two hosts in. */
 static bool has_ended(struct backing *backing, const struct proc_locks *locks, const char *path)
 {
     bool is_list_sure = locks->is_readable && (is_list_complete || backing->lock.kind != LOCK_OF_FLOCK);
     enum sight sight;
 
-    if (proc_locks_has(locks, &backing->lock)) {
+    if (backing->is_known || proc_locks_has(locks, &backing->lock)) {
+        remember_owner(backing);
         backing->missing = 0;
         return false;
     }
@@ -487,6 +496,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     }
     switch (witness_ask(&backing->witness, backing->lock.kind)) {
     case WITNESS_LOCKED:
+        is_list_needed_whole |= locks->is_cut;
         if (sight == SIGHT_UNSURE)
             backing->missing = 0;
         return backing->missing >= MISSING_THOUGH_LOCKED;
@@ -527,14 +537,44 @@ static bool is_any_kept(void)
     return is_any;
 }
 
-/* Reads the list once for all holds. look_at() ends holds and frees none, so the walk goes on safely. */
+/* Asks the processes that are known to have the locks; true if they all have them. */
+static bool ask_known(struct hold *hold)
+{
+    bool are_all = true;
+
+    for (int i = 0; i < BACKINGS; i++) {
+        struct backing *backing = &hold->backings[i];
+
+        backing->is_known = backing->is_there && holder_has_still(&backing->known, &backing->lock);
+        are_all &= backing->is_known || !backing->is_there;
+        if (backing->is_known)
+            hold_look_at_voice(hold, i);
+    }
+    return are_all;
+}
+
+static bool are_all_known(void)
+{
+    bool are_all = true;
+
+    for (GList *at = holds; at; at = at->next)
+        are_all &= !is_kept(at->data) || ask_known(at->data);
+    return are_all;
+}
+
+/*
+ * Reads the list at most once for all holds. look_at() ends holds and frees none, so the walk goes on safely.
+ */
 bool holds_look(void)
 {
     struct proc_locks locks;
 
     if (!is_any_kept())
         return false;
-    proc_locks_read(&locks);
+    if (are_all_known())
+        return true;
+    proc_locks_read(&locks, is_list_needed_whole);
+    is_list_needed_whole = false;
     for (GList *at = holds; at; at = at->next)
         if (is_kept(at->data))
             look_at(at->data, &locks);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -21,6 +22,7 @@
  */
 #define WHOLE_MOST 2048
 #define LISTS 2
+#define CUT_AT (1 << 18)
 
 /* The kernel's number for the pid namespace of the boot (PROC_PID_INIT_INO), the same in every kernel since 3.8. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
@@ -42,13 +44,13 @@ static bool is_of_kernel(int file)
 }
 
 /* False if the list cannot be read. The room is static, because only the main loop reads. */
-static bool read_all(GString *ret_content)
+static bool read_all(GString *ret_content, size_t most)
 {
     static char piece[1 << 16];
     int file = open("/proc/locks", O_RDONLY | O_CLOEXEC);
     ssize_t got = -1;
 
-    while (file >= 0 && is_of_kernel(file) && (got = read(file, piece, sizeof piece)) > 0)
+    while (file >= 0 && is_of_kernel(file) && ret_content->len < most && (got = read(file, piece, sizeof piece)) > 0)
         g_string_append_len(ret_content, piece, got);
     if (file >= 0)
         close(file);
@@ -78,9 +80,10 @@ static void note_lines(struct proc_locks *locks, const char *content)
     }
 }
 
-void proc_locks_read(struct proc_locks *ret_locks)
+void proc_locks_read(struct proc_locks *ret_locks, bool is_needed_whole)
 {
     GString *content = g_string_new(NULL);
+    size_t most = is_needed_whole ? SIZE_MAX : CUT_AT;
 
     *ret_locks = (struct proc_locks){
         .is_readable = true,
@@ -90,10 +93,12 @@ void proc_locks_read(struct proc_locks *ret_locks)
     };
     for (int i = 0; i < LISTS; i++) {
         g_string_truncate(content, 0);
-        ret_locks->is_readable = read_all(content) && ret_locks->is_readable;
+        ret_locks->is_readable = read_all(content, most) && ret_locks->is_readable;
+        ret_locks->is_cut |= content->len >= most;
         ret_locks->is_whole = content->len <= WHOLE_MOST && ret_locks->is_whole;
         note_lines(ret_locks, content->str);
     }
+    ret_locks->is_readable &= !ret_locks->is_cut;
     g_string_free(content, TRUE);
 }
 

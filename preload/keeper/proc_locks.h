@@ -9,14 +9,18 @@
 struct kernel_lock;
 
 struct proc_locks {
-    bool is_readable; /* some containers and services do not have the list */
-
+    bool is_readable; /* some containers and services do not have the list; or it was cut */
+    bool is_cut;
     bool is_whole;      /* a longer list comes in pieces, and may leave out locks behind a lock that ends in between */
     GHashTable *listed; /* exclusive locks, as kernel_lock_write() writes */
     GHashTable *taken;  /* the same without pids, of locks that have one */
 };
 
-void proc_locks_read(struct proc_locks *ret_locks);
+/*
+ * The kernel begins at the list's start for each page, so the time grows with the square of the length, and any user
+ * can make it as long as they like. So a list of some thousand locks is cut, unless it is needed to the end.
+ */
+void proc_locks_read(struct proc_locks *ret_locks, bool is_needed_whole);
 void proc_locks_clear(struct proc_locks *locks);
 
 bool proc_locks_has(const struct proc_locks *locks, const struct kernel_lock *lock);

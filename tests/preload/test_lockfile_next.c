@@ -4,6 +4,7 @@
  * container's, or one without the module. The lock of the former process has ended then, however much the keeper cannot
  * see; otherwise the next process waits for the keeper, and the keeper for the next process.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "../lib/stranger.h"
 #include "host.h"
 
-#define MANY 200 /* locks, whose lines do not fit into one read of the kernel's list */
+#define MANY 200    /* locks, whose lines do not fit into one read of the kernel's list */
+#define PER_FILE 50 /* so many times more locks, which the keeper does not read to the end without need */
 #define NO_PTRACE "setpriv --bounding-set -sys_ptrace "
 #define HOLD "sh -c 'echo has; read go'"
 #define NO_MODULE "exec env -u LD_PRELOAD "
@@ -29,6 +31,16 @@ static void lock_many(void)
         crowd[i] = memfd_create("crowd", MFD_CLOEXEC);
         assert_return_code(crowd[i], errno);
         assert_return_code(flock(crowd[i], LOCK_EX), errno);
+    }
+}
+
+static void lock_very_many(void)
+{
+    lock_many();
+    for (int i = 0; i < MANY * PER_FILE; i++) {
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 2 * (i / MANY), .l_len = 1 };
+
+        assert_return_code(fcntl(crowd[i % MANY], F_SETLK, &lock), errno);
     }
 }
 
@@ -81,7 +93,7 @@ static void test_a_mutex_is_free_when_a_stranger_out_of_sight_has_the_file_next(
     struct job *former = host_start(c, "exec " NO_PTRACE "flock x.lock " HOLD);
 
     (void)state;
-    lock_many();
+    lock_very_many();
     assert_mutex_is_free_when_the_file_goes_on(c, former, NO_MODULE "flock x.lock " AS_STRANGER HOLD);
     unlock_many();
     assert_int_equal(job_end(former), 0);
@@ -116,6 +128,51 @@ static void test_the_next_process_goes_on_when_it_has_another_keeper(void **stat
     assert_true(is_held("x.lock"));
     unlock_many();
     job_finish(next);
+}
+
+/* The bytes that the keeper has read so far. */
+static long long bytes_read(struct host *host)
+{
+    char path[64], word[32];
+    long long count = -1;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/io", (int)host_keeper(host));
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%31s %lld", word, &count), 2);
+    assert_string_equal(word, "rchar:");
+    fclose(file);
+    return count;
+}
+
+/* Each closing of the file makes the keeper look. */
+static void make_keeper_look(struct host *host)
+{
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(host_run(host, "exec 9<x.lock"), 0);
+}
+
+/*
+ * The time to read the list grows with the square of its length, and any user can make it long: it is not read while
+ * the process that took the lock has it.
+ */
+static void test_a_long_list_is_not_read_while_a_process_has_the_lock(void **state)
+{
+    struct job *holder;
+    long long before;
+
+    (void)state;
+    lock_very_many();
+    holder = host_start_holder(a);
+    make_keeper_look(a);
+    before = bytes_read(a);
+    make_keeper_look(a);
+    assert_true(is_held("x.lock"));
+    assert_within(bytes_read(a) - before, 0, 100000);
+    job_finish(holder);
+    wait_until(!is_held("x.lock"));
+    unlock_many();
 }
 
 /* In a container, the kernel's list leaves the locks of other containers out. */
@@ -165,6 +222,7 @@ int main(int argc, char **argv)
         host_test(test_a_mutex_is_free_when_a_stranger_out_of_sight_has_the_file_next),
         host_test(test_a_mutex_is_free_when_a_stranger_has_the_file_next_by_fcntl),
         host_test(test_the_next_process_goes_on_when_it_has_another_keeper),
+        host_test(test_a_long_list_is_not_read_while_a_process_has_the_lock),
         host_test(test_a_mutex_is_free_when_a_process_outside_the_container_has_the_file_next),
         host_test(test_a_lock_goes_on_when_its_file_is_in_a_socket),
     };
