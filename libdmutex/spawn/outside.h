@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 /*
- * True if somebody in this network namespace listens on a socket that was bound to this path, whatever it leads to
- * now and here: the file may have been deleted, or be in another mount namespace.  False also if that cannot be known.
+ * True if this user listens, in this network namespace, on a socket that was bound to this path, whatever it leads to
+ * now and here: the file may have been deleted, or be in another mount namespace.  Anybody counts for this user if the
+ * kernel has no sock_diag(7) or tells no users.  False also if that cannot be known.
  */
 bool dm_outside_has_listener(const char *path);
 
