@@ -69,12 +69,25 @@ static bool check_folder(const char *path, char *ret_reason)
     return is_good;
 }
 
+/* OpenSSL opens the file that its variable names, and would wait for a FIFO.  /dev/null is a usual value. */
+static bool check_variable(const char *name, char *ret_reason)
+{
+    const char *path = secure_getenv(name);
+    struct stat status;
+
+    if (!path || stat(path, &status) < 0 || !S_ISFIFO(status.st_mode))
+        return true;
+    return complain(name, path, "it is a FIFO", ret_reason);
+}
+
 static bool read_trust(struct dm_tls_files *files, char *ret_reason)
 {
     const char *path = files->cacert.path;
 
     if (!files->is_verified)
         return true;
+    if (!path)
+        return check_variable("SSL_CERT_FILE", ret_reason);
     if (!is_folder(path))
         return read_file("cacert", &files->cacert, ret_reason);
     if (!dm_file_is_safe(path))
@@ -84,8 +97,8 @@ static bool read_trust(struct dm_tls_files *files, char *ret_reason)
 
 bool dm_tls_files_read(struct dm_tls_files *files, char ret_reason[DM_REASON_ROOM])
 {
-    return read_trust(files, ret_reason) && read_file("cert", &files->cert, ret_reason) &&
-           read_file("key", &files->key, ret_reason);
+    return check_variable("OPENSSL_CONF", ret_reason) && read_trust(files, ret_reason) &&
+           read_file("cert", &files->cert, ret_reason) && read_file("key", &files->key, ret_reason);
 }
 
 static void wipe(struct dm_tls_file *file)

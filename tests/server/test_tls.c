@@ -375,6 +375,31 @@ static void test_the_sentence_names_the_file_when_a_folder_has_a_fifo(void **sta
     tls_server_end(tls);
 }
 
+/* The variables of OpenSSL name files that it opens itself. */
+static void test_the_sentence_names_the_variable_when_it_leads_to_a_fifo(void **state)
+{
+    static const char *const names[] = { "OPENSSL_CONF", "SSL_CERT_FILE" };
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+    char variable[600], path[64], setting[96], words[128];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/variable", tls_folder);
+    assert_return_code(mkfifo(path, 0600), errno);
+    snprintf(variable, sizeof variable, "DMUTEX_URL=%s", url_of(tls, "rediss://127.0.0.1", ""));
+    for (int i = 0; i < 2; i++) {
+        struct actor *a;
+
+        snprintf(setting, sizeof setting, "%s=%s", names[i], path);
+        snprintf(words, sizeof words, "%s \"%s\" cannot be used: it is a FIFO", names[i], path);
+        a = actor_start_with(NULL, variable, setting, NULL);
+        actor_do(a, "ENOLCK", "trylock tls/fifo");
+        actor_assert_words(a, words);
+        actor_do(a, "here", "in-child say here");
+        actor_end(a);
+    }
+    tls_server_end(tls);
+}
+
 /* OpenSSL takes a name that begins with a dot for all names below, in any certificate. */
 static void test_a_name_is_refused_when_it_begins_with_a_dot(void **state)
 {
@@ -667,6 +692,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_sentence_names_the_file_when_it_is_a_fifo),
         cmocka_unit_test(test_the_sentence_names_the_file_when_a_folder_has_a_fifo),
         cmocka_unit_test(test_the_log_tells_why_when_a_holder_cannot_come_back),
+        cmocka_unit_test(test_the_sentence_names_the_variable_when_it_leads_to_a_fifo),
         cmocka_unit_test(test_a_name_is_refused_when_it_begins_with_a_dot),
         cmocka_unit_test(test_tls_1_1_is_refused_with_its_remedy),
         cmocka_unit_test(test_a_bare_cipher_is_refused_when_the_system_allows_it),
