@@ -13,6 +13,7 @@
 struct assembly {
     struct dm_master masters[DM_URL_HOSTS_MOST];
     int votes[DM_URL_HOSTS_MOST];
+    char tellers[DM_URL_HOSTS_MOST][300]; /* of each master, the last sentinel that has named it */
     int master_count;
     int heard;
     bool wants_login;                    /* one has refused the sentinels' login, or the lack of one */
@@ -29,7 +30,7 @@ static const char *value_of(const redisReply *pairs, const char *key)
     return "";
 }
 
-static void count(struct assembly *assembly, const char *host, const char *port)
+static void count(struct assembly *assembly, const char *teller, const char *host, const char *port)
 {
     int i = 0;
 
@@ -42,6 +43,7 @@ static void count(struct assembly *assembly, const char *host, const char *port)
         snprintf(assembly->masters[i].port, sizeof assembly->masters[i].port, "%s", port);
     }
     assembly->votes[i]++;
+    snprintf(assembly->tellers[i], sizeof assembly->tellers[i], "%s", teller);
 }
 
 /* `address` answers the library's own question; `details` may tell another master during a failover. */
@@ -67,7 +69,7 @@ static void take(struct doctor *doctor, struct assembly *assembly, const char *n
     }
     assembly->others[assembly->heard++] = others;
     assembly->down_after = atoll(value_of(details, "down-after-milliseconds"));
-    count(assembly, address->element[0]->str, address->element[1]->str);
+    count(assembly, name, address->element[0]->str, address->element[1]->str);
     doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s, with %s replicas and %lld other sentinels", name,
                 dm_url_place(address->element[0]->str, address->element[1]->str).text, value_of(details, "num-slaves"),
                 others);
@@ -134,6 +136,22 @@ static int size_of(const struct assembly *assembly, int listed)
     return size;
 }
 
+/* One of the sentinels that differ is named: there is one, as a rule. */
+static void judge_difference(struct doctor *doctor, const struct assembly *assembly, int best)
+{
+    const char *group = doctor->url->master;
+    int other = best == 0;
+
+    doctor_find(doctor, GRADE_WARN, "sentinels", "they name %d masters; %s differs", assembly->master_count,
+                assembly->tellers[other]);
+    doctor_advise(
+        doctor,
+        "usual for seconds behind a failover; if it stays, compare config-epoch of SENTINEL MASTER %s: where it "
+        "is the same, two failovers had one number: order another one, SENTINEL FAILOVER %s, at a sentinel of "
+        "the majority; where not, mend or replace the sentinel that differs",
+        group, group);
+}
+
 /* Whether the sentinels can agree, and on which master. */
 static const struct dm_master *judge(struct doctor *doctor, const struct assembly *assembly)
 {
@@ -144,13 +162,8 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
         if (assembly->votes[i] > assembly->votes[best])
             best = i;
     }
-    if (assembly->master_count > 1) {
-        doctor_find(doctor, GRADE_WARN, "sentinels", "they name %d masters", assembly->master_count);
-        doctor_advise(doctor,
-                      "usual for seconds behind a failover; if it stays, two failovers had one number: order another "
-                      "one, SENTINEL FAILOVER %s, at a sentinel of the majority",
-                      doctor->url->master);
-    }
+    if (assembly->master_count > 1)
+        judge_difference(doctor, assembly, best);
     if (assembly->votes[best] <= size / 2) {
         doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be had",
                     assembly->votes[best], size, size / 2 + 1);

@@ -264,7 +264,8 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     kind = slot->kind;
     sent_ns = slot->sent_ns;
     if (kind == DM_SLOT_COMMAND) {
-        dm_retry_note_answer(&session->retry);
+        if (reply->type != REDIS_REPLY_ERROR) /* a server that refuses all that it is asked is of no use */
+            dm_retry_note_answer(&session->retry);
         if (session->greeter.confirm)
             keep(session, slot, reply);
         else

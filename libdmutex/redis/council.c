@@ -470,3 +470,8 @@ bool dm_council_is_fresh(const struct dm_council *council, uint64_t number, int6
 {
     return number == council->number && now_ns <= council->until_ns;
 }
+
+bool dm_council_is_word(const struct dm_council *council, const struct dm_master *master)
+{
+    return is_same(&council->word, master);
+}

@@ -115,6 +115,9 @@ enum dm_council_news dm_council_take(struct dm_council *council, int index, cons
 /* The word may count no more, by the time. */
 enum dm_council_news dm_council_look(struct dm_council *council, int64_t now_ns);
 
+/* True for the address of the word. */
+bool dm_council_is_word(const struct dm_council *council, const struct dm_master *master);
+
 /* True while the word of that number counts. */
 bool dm_council_is_fresh(const struct dm_council *council, uint64_t number, int64_t now_ns);
 

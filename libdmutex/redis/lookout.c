@@ -134,10 +134,30 @@ static void ask_soon(struct dm_lookout *lookout)
         lookout->next_round_ns = soon_ns;
 }
 
-/* Acts on what the council says; no lock held. */
-static void heed(struct dm_lookout *lookout, enum dm_council_news news)
+/* Why the word counts no more: who has named another master, NULL if nobody has, or who is missing. */
+static void explain(struct dm_lookout *lookout, const struct dm_sentinel *teller, const struct dm_master *told,
+                    char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_sentinel *missing;
+    struct dm_sentinel *missing = NULL;
+
+    dm_mutex_lock(&lookout->lock);
+    if (teller && told->host[0] && !dm_council_is_word(&lookout->council, told))
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the sentinel %.100s:%.8s names another master, %.100s:%.8s: all are asked again", teller->host,
+                 teller->port, told->host, told->port);
+    else if (teller && !told->host[0])
+        snprintf(ret_reason, DM_REASON_ROOM, "the sentinel %.100s:%.8s knows no such master: all are asked again",
+                 teller->host, teller->port);
+    else
+        missing = describe(lookout, ret_reason);
+    dm_mutex_unlock(&lookout->lock);
+    add_reason(missing, ret_reason);
+}
+
+/* Acts on what the council says, because of what a sentinel has told, if any; no lock held. */
+static void heed(struct dm_lookout *lookout, enum dm_council_news news, const struct dm_sentinel *teller,
+                 const struct dm_master *told)
+{
     char reason[DM_REASON_ROOM];
 
     switch (news) {
@@ -148,10 +168,7 @@ static void heed(struct dm_lookout *lookout, enum dm_council_news news)
         lookout->hooks.on_word(lookout->hooks.user);
         return;
     case DM_COUNCIL_DOUBT:
-        dm_mutex_lock(&lookout->lock);
-        missing = describe(lookout, reason);
-        dm_mutex_unlock(&lookout->lock);
-        add_reason(missing, reason);
+        explain(lookout, teller, told, reason);
         lookout->hooks.on_doubt(lookout->hooks.user, reason);
         ask_soon(lookout);
         return;
@@ -178,7 +195,7 @@ static void master_said(void *user, struct dm_sentinel *sentinel, const struct d
     dm_mutex_lock(&lookout->lock);
     news = dm_council_take(&lookout->council, sentinel->index, master, asked_ns, dm_clock_boot_ns());
     dm_mutex_unlock(&lookout->lock);
-    heed(lookout, news);
+    heed(lookout, news, sentinel, master);
 }
 
 /* A listed sentinel, with `other` NULL, or a learned one.  False without memory; the sentinel is not known then. */
@@ -284,7 +301,7 @@ void dm_lookout_turn(struct dm_lookout *lookout)
     dm_mutex_lock(&lookout->lock);
     news = dm_council_look(&lookout->council, dm_clock_boot_ns());
     dm_mutex_unlock(&lookout->lock);
-    heed(lookout, news);
+    heed(lookout, news, NULL, NULL);
     if (lookout->next_round_ns <= dm_clock_boot_ns())
         ask_all(lookout);
 }

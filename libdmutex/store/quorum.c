@@ -213,6 +213,14 @@ struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server
     return dm_deadline_sooner(deadline, left_ns / (all->count - server));
 }
 
+struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int server, int answered,
+                                         const struct dm_deadline *deadline)
+{
+    struct dm_deadline share = dm_quorum_share(all, server, deadline);
+
+    return answered < majority(all) ? share : dm_deadline_sooner(&share, DM_QUORUM_JOIN_NS);
+}
+
 /* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
                           int cancel_state)

@@ -151,7 +151,7 @@ enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask,
     if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline))
         return decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
 
         answers[votes.done] = &infos[votes.done];
         if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))

@@ -112,6 +112,10 @@ void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, c
 /* The child's share of the time that is left, so that a child that is stopped leaves time for the others. */
 struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline);
 
+/* The same where a majority is enough: once so many have answered, the others are waited for shortly. */
+struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int server, int answered,
+                                         const struct dm_deadline *deadline);
+
 /* Who is missing, and why. */
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                       char ret_reason[DM_REASON_ROOM]);

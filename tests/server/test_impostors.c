@@ -150,19 +150,15 @@ static void test_calls_say_enolck_when_the_server_closes(void **state)
     }
 }
 
-/*
- * A server that greets properly and closes at the first script, again and again: the tries become fewer and fewer, and
- * the log says once that the connection broke.
- */
-static void test_a_server_is_tried_less_often_when_it_always_closes(void **state)
+/* The tries become fewer and fewer, and the log says once that the connection broke. */
+static void check_tries_become_rare(enum manner manner, const char *answer)
 {
     char log[192], url[224];
     struct actor *a;
 
-    (void)state;
     snprintf(url, sizeof url, "DMUTEX_URL=%s", impostor_url());
     snprintf(log, sizeof log, "DMUTEX_LOG=debug:%s/flapping", the_server->folder);
-    impostor_be(MANNER_FLAPPING, "", 0);
+    impostor_be(manner, answer, strlen(answer));
     a = actor_start_with(the_server, url, log, NULL);
     actor_send(a, "lock bad/flapping");
     wait_until(impostor_said() > 0);
@@ -170,10 +166,26 @@ static void test_a_server_is_tried_less_often_when_it_always_closes(void **state
     if (impostor_said() > 80) /* 10, 20, 40, ... 250 ms, half on the average: some 30; 240 without */
         fail_msg("it was tried %d times", impostor_said());
     assert_true(actor_is_silent(a));
-    command_run("test $(grep -c 'the connection' %s/flapping) -eq 1", the_server->folder);
+    command_run("test $(grep -c 'the connection' %s/flapping) -eq 1 && rm %s/flapping", the_server->folder,
+                the_server->folder);
     assert_status(0);
     actor_kill(a);
     actor_end(a);
+}
+
+/* A server that greets properly and closes at the first script, again and again. */
+static void test_a_server_is_tried_less_often_when_it_always_closes(void **state)
+{
+    (void)state;
+    check_tries_become_rare(MANNER_FLAPPING, "");
+}
+
+/* A server that greets properly, and is another one, or wants a login, at the first script, again and again. */
+static void test_a_server_is_tried_less_often_when_it_always_sends_away(void **state)
+{
+    (void)state;
+    check_tries_become_rare(MANNER_LYING, "-READONLY You can't write against a read only replica.\r\n");
+    check_tries_become_rare(MANNER_LYING, "-NOAUTH Authentication required.\r\n");
 }
 
 /*
@@ -239,6 +251,7 @@ int main(int argc, char **argv)
         FAKE_TEST(test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name),
         FAKE_TEST(test_calls_say_enolck_when_the_server_closes),
         FAKE_TEST(test_a_server_is_tried_less_often_when_it_always_closes),
+        FAKE_TEST(test_a_server_is_tried_less_often_when_it_always_sends_away),
         FAKE_TEST(test_calls_end_in_time_when_the_server_never_answers),
         FAKE_TEST(test_calls_name_the_server_when_no_answer_has_come_yet),
         cmocka_unit_test(test_nothing_is_left),

@@ -391,6 +391,18 @@ static void test_a_trylock_is_answered_beside_a_silent_member(void **state)
     actor_end(lone);
 }
 
+/* The silent one is asked last, and would have all the time that is left. */
+static void test_a_question_is_answered_beside_a_silent_member(void **state)
+{
+    struct actor *actor = start_beside_silence(2);
+
+    (void)state;
+    actor_do(trio_holder, "0", "lock q/asked");
+    actor_do(actor, "0 1", "islocked q/asked");
+    actor_do(trio_holder, "0", "unlock q/asked");
+    end_beside_silence(actor);
+}
+
 /* Both have been in each other's way just now, so the next lock of each takes a turn at once. */
 static void cross(struct actor *actor, const char *name)
 {
@@ -478,6 +490,7 @@ int main(int argc, char **argv)
         USUAL(test_calls_do_what_they_do_beside_a_member_that_lies),
         USUAL(test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock),
         USUAL(test_a_trylock_is_answered_beside_a_silent_member),
+        USUAL(test_a_question_is_answered_beside_a_silent_member),
         USUAL(test_a_waiter_leaves_a_silent_server),
         USUAL(test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answered),
     };

@@ -263,13 +263,44 @@ static void test_children_find_sentinels_by_name(void **state)
     actor_end(actor);
 }
 
-#define FLIPS 300
-
 static void say(struct server *liar, const struct server *master)
 {
     side_try(liar->side, "SENTINEL REMOVE mymaster");
     side_text(liar->side, "SENTINEL MONITOR mymaster 127.0.0.1 %d 1", master->port);
 }
+
+static bool log_says(const struct server *server, const char *text)
+{
+    command_run("grep -s '%s' %s/doubts", text, server->folder);
+    return ran.status == 0;
+}
+
+/* The log names who is in doubt, and blames nobody else. */
+static void test_the_log_names_the_sentinel_that_says_another_master(void **state)
+{
+    struct server *stranger = server_start_with(true, NULL), *liar = server_start_by_file("", "--sentinel");
+    char url[256], log[192];
+    struct actor *actor;
+
+    (void)state;
+    say(liar, the_sentinels->data[0]);
+    snprintf(url, sizeof url, "DMUTEX_URL=redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/mymaster?" TIMES,
+             port_of(0), liar->port, port_of(1));
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s/doubts", stranger->folder);
+    actor = actor_start_with(the_server, url, log, NULL);
+    actor_do(actor, "0", "lock f/doubts");
+    say(liar, stranger);
+    wait_until(log_says(stranger, "all are asked again"));
+    snprintf(log, sizeof log, "the sentinel 127.0.0.1:%d ", liar->port);
+    assert_output(log);
+    assert_false(log_says(stranger, "gave no answer"));
+    actor_do(actor, "0", "unlock f/doubts");
+    actor_end(actor);
+    server_end(liar);
+    server_end(stranger);
+}
+
+#define FLIPS 300
 
 /* Now this master, now that one: each change is a doubt at most, and locks go on. */
 static void test_locks_go_on_when_a_sentinel_changes_its_mind(void **state)
@@ -355,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_listed_sentinel_cannot_bring_a_majority_of_its_own),
         cmocka_unit_test(test_a_lock_waits_when_the_only_listed_sentinel_is_gone),
         cmocka_unit_test(test_children_find_sentinels_by_name),
+        cmocka_unit_test(test_the_log_names_the_sentinel_that_says_another_master),
         cmocka_unit_test(test_locks_go_on_when_a_sentinel_changes_its_mind),
         cmocka_unit_test(test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches),
         cmocka_unit_test(test_a_lock_waits_when_the_address_leads_nowhere),
