@@ -514,6 +514,27 @@ static void test_a_lock_fails_when_the_server_does_not_answer(void **state)
     host_end(c);
 }
 
+/*
+ * A process whose children are of another pid namespace starts no keeper: as process 1 there, and gone at once, it
+ * would leave the program without children.
+ */
+static void test_no_keeper_is_started_when_children_are_of_another_pid_namespace(void **state)
+{
+    struct host *c = host_make("o", "");
+    struct job *job;
+
+    (void)state;
+    if (geteuid() == 0) {
+        job = host_start(c, "exec unshare -p $LOCKER x.lock flock fork-wait say here");
+        job_expect(job, "flock ENOLCK");
+        job_expect(job, "here");
+        job_expect(job, "here");
+        assert_int_equal(job_end(job), 0);
+        assert_true(host_has_said(c, "by a process that has left its pid namespace: fork first"));
+    }
+    host_end(c);
+}
+
 /* A folder that cannot be written: the sentence names it, and the way out. */
 static void test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only(void **state)
 {
@@ -687,6 +708,7 @@ int main(int argc, char **argv)
         host_test(test_another_is_started_when_it_was_killed),
         host_test(test_it_lives_on_when_ended_keepers_are_not_reaped),
         host_test(test_a_lock_fails_when_the_server_does_not_answer),
+        host_test(test_no_keeper_is_started_when_children_are_of_another_pid_namespace),
         host_test(test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only),
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),

@@ -231,6 +231,21 @@ static __attribute__((__noinline__)) int start_in(int folder, const struct keepe
     return connection;
 }
 
+/*
+ * True if children of this process are of another pid namespace, by unshare() or setns(). The first of them is process
+ * 1 there: a keeper that goes into the background would end the namespace, and none could be made any more. The
+ * kernel's link leads nowhere as long as there is none.
+ */
+static bool are_children_elsewhere(void)
+{
+    static const char own[] = "/proc/thread-self/ns/pid", theirs[] = "/proc/thread-self/ns/pid_for_children";
+    struct stat status, other;
+
+    if (lstat(theirs, &other) < 0 || stat(own, &status) < 0)
+        return false; /* a kernel before Linux 4.12 */
+    return stat(theirs, &other) < 0 || other.st_ino != status.st_ino;
+}
+
 /* Signals are blocked: a handler that locks a file must not wait for the guard that the handler has interrupted. */
 int keeper_start(const struct keeper_place *place)
 {
@@ -238,6 +253,12 @@ int keeper_start(const struct keeper_place *place)
     sigset_t all, mask;
     int folder, connection = -1;
 
+    if (are_children_elsewhere()) {
+        text_say("the keeper of lock files cannot be started by a process that has left its pid namespace: fork first, "
+                 "as unshare --fork does",
+                 NULL);
+        return -1;
+    }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
     folder = dm_place_open_own(place->folder, true, &fault);
