@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,19 @@
 static enum sight sight_of_error(int error)
 {
     return error == 0 || error == ENOENT || error == ESRCH ? SIGHT_NONE : SIGHT_UNSURE;
+}
+
+static int open_folder(int folder, const char *name)
+{
+    return openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int open_thread(int folder, const char *thread)
+{
+    char path[24];
+
+    snprintf(path, sizeof path, "task/%.12s", thread);
+    return open_folder(folder, path);
 }
 
 /* The kernel may tell no pid any more; another pid is the next owner's. */
@@ -42,7 +56,7 @@ static struct dirent *next_number(DIR *listing)
 /* NULL, with errno: the folder is gone, or this user may not list it. */
 static DIR *list(int folder, const char *name)
 {
-    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_folder(folder, name);
     DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
 
     if (fd >= 0 && !listing)
@@ -50,16 +64,18 @@ static DIR *list(int folder, const char *name)
     return listing;
 }
 
-/* Looks for the lock in the process at this folder; tells the descriptor. */
-static enum sight find_in(int folder, const struct kernel_lock *lock, char ret_fd[12])
+/* Looks for the lock at the folder of a process or thread; tells the descriptor. *ret_is_bare: none was seen at all. */
+static enum sight find_at(int folder, const struct kernel_lock *lock, char ret_fd[12], bool *ret_is_bare)
 {
     DIR *descriptors = list(folder, "fd");
     enum sight sight = descriptors ? SIGHT_NONE : sight_of_error(errno);
     struct dirent *entry;
 
+    *ret_is_bare = true;
     while (sight != SIGHT_HOLDER && (entry = next_number(descriptors))) {
         enum sight one = strlen(entry->d_name) < 12 ? look_at_descriptor(folder, entry->d_name, lock) : SIGHT_NONE;
 
+        *ret_is_bare = false;
         if (one == SIGHT_HOLDER)
             strcpy(ret_fd, entry->d_name);
         if (one != SIGHT_NONE)
@@ -70,17 +86,61 @@ static enum sight find_in(int folder, const struct kernel_lock *lock, char ret_f
     return sight;
 }
 
+/* A process's folder is always its user's; what is in it is root's when the first thread has ended. */
+static bool is_own(int folder)
+{
+    struct stat status;
+
+    return fstat(folder, &status) == 0 && status.st_uid == geteuid();
+}
+
+static enum sight find_in_threads(int folder, const struct kernel_lock *lock, struct holder *ret_holder)
+{
+    DIR *threads = list(folder, "task");
+    enum sight sight = threads ? SIGHT_NONE : sight_of_error(errno);
+    struct dirent *entry;
+    bool is_bare;
+
+    while (sight != SIGHT_HOLDER && (entry = next_number(threads))) {
+        int thread = open_thread(folder, entry->d_name);
+        enum sight one = thread >= 0 ? find_at(thread, lock, ret_holder->fd, &is_bare) : sight_of_error(errno);
+
+        if (one == SIGHT_HOLDER)
+            snprintf(ret_holder->thread, sizeof ret_holder->thread, "%.11s", entry->d_name);
+        if (one != SIGHT_NONE)
+            sight = one;
+        if (thread >= 0)
+            close(thread);
+    }
+    if (threads)
+        closedir(threads);
+    return sight;
+}
+
+/* Where the first thread has ended, the process shows no descriptor, but its other threads do. */
+static enum sight find_in(int folder, const struct kernel_lock *lock, struct holder *ret_holder)
+{
+    bool is_bare;
+    enum sight sight = find_at(folder, lock, ret_holder->fd, &is_bare), of_threads = SIGHT_NONE;
+
+    ret_holder->thread[0] = '\0';
+    if (is_bare && (sight == SIGHT_NONE || is_own(folder)))
+        of_threads = find_in_threads(folder, lock, ret_holder);
+    return of_threads == SIGHT_NONE ? sight : of_threads;
+}
+
 /*
  * The next of all processes that has the file locked: the /proc folder, which the caller closes, or -1. Sets *is_unsure
  * if a process on the way could not be looked into, and leaves it otherwise.
  */
-static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, char ret_fd[12], bool *is_unsure)
+static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, struct holder *ret_holder,
+                       bool *is_unsure)
 {
     struct dirent *entry;
 
     while ((entry = next_number(processes))) {
-        int folder = openat(dirfd(processes), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        enum sight sight = folder >= 0 ? find_in(folder, lock, ret_fd) : sight_of_error(errno);
+        int folder = open_folder(dirfd(processes), entry->d_name);
+        enum sight sight = folder >= 0 ? find_in(folder, lock, ret_holder) : sight_of_error(errno);
 
         if (sight == SIGHT_HOLDER) {
             *ret_pid = (pid_t)atol(entry->d_name);
@@ -102,10 +162,15 @@ void holder_forget(struct holder *known)
 
 bool holder_has_still(struct holder *known, const struct kernel_lock *lock)
 {
-    if (known->folder && look_at_descriptor(known->folder, known->fd, lock) == SIGHT_HOLDER)
-        return true;
-    holder_forget(known);
-    return false;
+    int thread = known->folder && *known->thread ? open_thread(known->folder, known->thread) : -1;
+    int folder = thread >= 0 ? thread : known->folder;
+    bool has_still = folder && look_at_descriptor(folder, known->fd, lock) == SIGHT_HOLDER;
+
+    if (thread >= 0)
+        close(thread);
+    if (!has_still)
+        holder_forget(known);
+    return has_still;
 }
 
 /* True if /proc may leave out the processes of others (mount option hidepid=): the last mount there counts. */
@@ -143,7 +208,7 @@ enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *kn
         return SIGHT_HOLDER;
     processes = opendir("/proc");
     is_unsure = !processes;
-    folder = next_holder(processes, lock, &pid, known->fd, &is_unsure);
+    folder = next_holder(processes, lock, &pid, known, &is_unsure);
     if (processes)
         closedir(processes);
     if (folder >= 0) {
@@ -165,8 +230,8 @@ enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *
     if (lock->pid <= 0)
         return SIGHT_NONE;
     snprintf(path, sizeof path, "/proc/%ld", lock->pid);
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    sight = folder >= 0 ? find_in(folder, lock, known->fd) : sight_of_error(errno);
+    folder = open_folder(AT_FDCWD, path);
+    sight = folder >= 0 ? find_in(folder, lock, known) : sight_of_error(errno);
     if (sight == SIGHT_HOLDER)
         known->folder = folder;
     else if (folder >= 0)
@@ -216,8 +281,8 @@ bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_progr
 {
     DIR *processes = opendir("/proc");
     bool is_unsure = false;
-    char fd[12];
-    int folder = next_holder(processes, lock, ret_pid, fd, &is_unsure);
+    struct holder holder;
+    int folder = next_holder(processes, lock, ret_pid, &holder, &is_unsure);
 
     if (folder >= 0) {
         read_program(folder, ret_program);
@@ -258,11 +323,11 @@ int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spar
     DIR *processes = opendir("/proc");
     int folder, count = 0;
     bool is_unsure = false;
-    char fd[12];
+    struct holder holder;
     pid_t pid;
 
     *ret_is_spared = false;
-    while ((folder = next_holder(processes, lock, &pid, fd, &is_unsure)) >= 0) {
+    while ((folder = next_holder(processes, lock, &pid, &holder, &is_unsure)) >= 0) {
         if (is_spared(folder, pid, number))
             *ret_is_spared = true;
         else

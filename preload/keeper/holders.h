@@ -12,7 +12,8 @@
 
 /* A process that has the lock, so that the next look is one read: begins empty. */
 struct holder {
-    int folder; /* of the process's /proc/PID; 0: none */
+    int folder;      /* of the process's /proc/PID; 0: none */
+    char thread[12]; /* whose descriptor it is, where the first thread has ended; "": the process's */
     char fd[12];
 };
 

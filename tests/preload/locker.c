@@ -24,6 +24,7 @@
  *     pause                                        for a signal
  *     filter                                       pidfd_send_signal() is EPERM from now on, as in some containers
  *     say WORD
+ *     thread                                       a thread goes on, and the first thread ends
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +209,22 @@ static void *in_thread(void *unused)
     return unused;
 }
 
+static void *go_on(void *unused)
+{
+    (void)unused;
+    while (*next)
+        do_next();
+    exit(0);
+}
+
+static void go_on_in_thread(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, go_on, NULL);
+    pthread_exit(NULL);
+}
+
 static void cancel_next(void)
 {
     pthread_t thread;
@@ -321,6 +338,8 @@ static void do_other(const char *word)
         signal(SIGUSR1, in_handler), raise(SIGUSR1);
     else if (strcmp(word, "cancel") == 0)
         cancel_next();
+    else if (strcmp(word, "thread") == 0)
+        go_on_in_thread();
     else if (strcmp(word, "children") == 0)
         tell_children();
     else if (strcmp(word, "count") == 0)

@@ -16,7 +16,7 @@
 #define JOB "sh -c \"echo has; read go\""
 #define AS_STRANGER "setpriv --reuid 61234 --regid 61234 --clear-groups " JOB
 #define LOCKED_BY(way, job) "(exec 9>x.lock; " way "; exec " job ")"
-#define LOOKS 4 /* as many as the keeper needs to miss a lock for good */
+#define LOOKS 11 /* as many as the keeper needs to miss a lock for good */
 
 static struct host *c;
 
@@ -98,6 +98,14 @@ static void test_a_lock_goes_on_when_its_process_can_be_looked_into(void **state
 {
     (void)state;
     assert_locked_until_the_end(start_container("unshare -p -f --mount-proc", LOCKED_BY("flock 9", AS_STRANGER)));
+}
+
+/* The same if the first thread of the process has ended: /proc shows its descriptors at the other threads alone. */
+static void test_a_lock_goes_on_when_the_first_thread_has_ended(void **state)
+{
+    (void)state;
+    assert_locked_until_the_end(
+        start_container("unshare -p -f --mount-proc", LOCKED_BY("flock 9", "$LOCKER y.lock thread say has wait")));
 }
 
 /* With hidepid=invisible /proc does not even show the process. */
@@ -210,6 +218,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_goes_on_when_its_process_cannot_be_looked_into),
         host_test(test_a_lock_by_fcntl_goes_on_when_its_process_cannot_be_looked_into),
         host_test(test_a_lock_goes_on_when_its_process_can_be_looked_into),
+        host_test(test_a_lock_goes_on_when_the_first_thread_has_ended),
         host_test(test_a_lock_goes_on_when_its_process_is_hidden),
         host_test(test_a_lock_goes_on_when_the_user_changes_twice),
         host_test(test_a_lock_goes_on_when_the_job_is_behind_su),

@@ -597,6 +597,21 @@ static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
     host_end(d);
 }
 
+/* The same if the first thread of the process has ended. */
+static void test_the_holders_are_killed_when_their_first_threads_have_ended(void **state)
+{
+    struct host *c = host_make("q", "lease=" SHORT_LEASE " onlost=kill");
+    struct job *holder = host_start(c, "exec $LOCKER x.lock flock thread say has pause");
+    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+
+    (void)state;
+    job_expect(holder, "flock 0");
+    job_expect(holder, "has");
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_int_equal(job_end(holder), 128 + SIGKILL);
+    host_end(c);
+}
+
 /* The same where the kernel's best way to signal a process is forbidden, as by filters that do not know the call. */
 static void test_the_holders_are_killed_when_a_filter_forbids_the_best_way(void **state)
 {
@@ -713,6 +728,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_the_holders_are_killed_when_the_lock_is_lost),
+        host_test(test_the_holders_are_killed_when_their_first_threads_have_ended),
         host_test(test_the_holders_are_killed_when_a_filter_forbids_the_best_way),
         host_test(test_the_log_tells_that_process_1_of_a_container_is_spared),
         host_test(test_the_log_shows_no_controls_of_a_name),
