@@ -74,6 +74,18 @@ bool dm_quorum_is_certain(const struct dm_quorum *quorum, int64_t now_ns)
     return count_certain(quorum, now_ns) >= dm_quorum_majority(quorum);
 }
 
+bool dm_quorum_may_be_certain(const struct dm_quorum *quorum, int64_t owned_ns, int64_t now_ns)
+{
+    int count = count_certain(quorum, now_ns);
+
+    for (int i = 0; i < quorum->count; i++) {
+        const struct dm_leg *leg = &quorum->legs[i];
+
+        count += !is_leg_certain(quorum, i, now_ns) && leg->is_open && leg->lost_ns < owned_ns;
+    }
+    return count >= dm_quorum_majority(quorum);
+}
+
 /* ---- tokens ------------------------------------------------------------------------------ */
 
 /* A clock that K servers have reached, so that neither a server nor all but K - 1 can set it forward. */

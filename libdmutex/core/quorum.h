@@ -184,6 +184,9 @@ int64_t dm_quorum_from_ns(const struct dm_quorum *quorum);
 /* True if the majority is certain now. */
 bool dm_quorum_is_certain(const struct dm_quorum *quorum, int64_t now_ns);
 
+/* True if answers to come may make a majority; not of a server that has told a loss since `owned_ns`. */
+bool dm_quorum_may_be_certain(const struct dm_quorum *quorum, int64_t owned_ns, int64_t now_ns);
+
 /* The answer about a hold: OWNED, or UNKNOWN. */
 struct dm_answer dm_quorum_hold(const struct dm_quorum *quorum, int64_t now_ns);
 

@@ -58,9 +58,9 @@ static bool heeds_hint(struct dm_quorum_record *record, int server, int64_t now_
 
 /*
  * A grant by one server is a hint for an attempt that waits, and nothing for a hold.  A loss at one server is a loss if
- * no majority is left.  While answers to the lock are to come the majority may not have shown yet, so a renewal finds
- * out: a member that lies must not end the hold by being quicker than an honest one.  Servers tell breaks by force
- * alone in this way.
+ * no majority is left.  In the first moments of a hold, while answers to the lock are to come that may make a majority,
+ * a renewal finds out: a member that lies must not end the hold by being quicker than an honest one.  Not later:
+ * servers tell breaks by force alone in this way, and a renewal would take the lock again where it was broken.
  */
 static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
 {
@@ -80,7 +80,8 @@ static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
         dm_quorum_lose(&record->quorum, child->index, now_ns);
         if (dm_quorum_is_certain(&record->quorum, now_ns))
             return false;
-        if (!dm_quorum_is_open(&record->quorum, -1))
+        if (now_ns - record->owned_ns > DM_QUORUM_PASS_NS ||
+            !dm_quorum_may_be_certain(&record->quorum, record->owned_ns, now_ns))
             return true;
         message->kind = DM_MESSAGE_ASK;
         return heeds_hint(record, child->index, now_ns);

@@ -466,6 +466,8 @@ static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
     record = dm_quorum_find(asking->all, asking->ask->attempt);
     if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_QUEUED)
         note_passed(asking, record->quorum.first);
+    if (record)
+        record->owned_ns = dm_clock_boot_ns();
     ret_answer->is_partial = dm_quorum_is_partial(asking->all, asking->ask->attempt, asking->ask->place);
     dm_mutex_unlock(&asking->all->lock);
     if (ret_answer->verdict == DM_SAYS_OWNED)

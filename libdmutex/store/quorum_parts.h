@@ -53,6 +53,7 @@ struct dm_quorum_record {
     bool is_robust;
     struct dm_quorum quorum;
     int64_t used_ns;
+    int64_t owned_ns;        /* when the attempt came to own */
     bool is_queued;          /* waits at quorum.first */
     int64_t queued_ns;       /* since when without a look at the other servers */
     uint64_t news;           /* counts answers */
