@@ -2,9 +2,13 @@
 #include "testlib.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 char *program_path;
@@ -20,6 +24,43 @@ static void refuse_without_server(void)
         return;
     fprintf(stderr, "%s, which configure found, is gone: run configure again, in the build directory\n", program);
     exit(2);
+}
+
+/* Ends as the child has ended. */
+static void end_as(int status)
+{
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+}
+
+/*
+ * The program goes on in a child.  This process reaps what the tests leave behind, as a good process 1 does: the one of
+ * this machine or container may be slow, or reap nothing, and a keeper of lock files does not end then.
+ */
+static void begin_below_a_reaper(void)
+{
+    pid_t reaper = getpid(), program, ended;
+    int status;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    program = fork();
+    if (program < 0) {
+        perror("fork");
+        exit(2);
+    }
+    if (program == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != reaper)
+            _exit(2);
+        return;
+    }
+    do
+        ended = waitpid(-1, &status, 0);
+    while (ended != program && (ended > 0 || errno == EINTR));
+    end_as(status);
 }
 
 void test_begin(int argc, char **argv)
@@ -40,6 +81,7 @@ void test_begin(int argc, char **argv)
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     refuse_without_server();
+    begin_below_a_reaper();
     keeper_begin();
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "liar.h"
 #include "server.h"
 #include "world.h"
 
@@ -196,7 +197,8 @@ void check_entered(int name, const struct dm_claim *claim)
              claim->hold.serial);
     hash = look_hash(id, strlen(id));
     if (dm_claim_token(claim) <= known->entered_token && claim->hold.token > known->lost_token &&
-        world_now() >= check.forgiven_until_ns)
+        world_now() >= check.forgiven_until_ns &&
+        !liar_is_there()) /* who may move a token, and forget it: SECURITY.md */
         world_break("I2: x%d is entered with token %" PRIu64 " after %" PRIu64, name, dm_claim_token(claim),
                     known->entered_token);
     known->entered_token = dm_claim_token(claim);

@@ -229,7 +229,7 @@ static void test_run_says_why_when_the_server_is_in_its_grace(void **state)
               (long long)side_int(server->side, "EVAL %s 0", "return redis.call('TIME')[1] * 1000000"));
     command_run("DMUTEX_URL='unix://%s' exec $dmutex run -n --lease 3600000 t/x touch $F/ran", server->path);
     assert_status(75);
-    assert_errors("the server started lately");
+    assert_errors("the server has just started");
     command_run("DMUTEX_URL='unix://%s' exec $dmutex run -nq --lease 3600000 t/x touch $F/ran", server->path);
     assert_status(75);
     assert_string_equal(ran.errors, "");
