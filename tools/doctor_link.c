@@ -291,7 +291,7 @@ static void tell_grace(struct doctor *doctor, int64_t since_us, int64_t now_us)
                     "no program has used this server yet: the first notes since when it runs");
     else if (left_us > 0)
         doctor_find(doctor, GRADE_WARN, "grace",
-                    "the server started lately: a lease of 10 s is granted in %.1f s, when former holders are back",
+                    "the server has just started: a lease of 10 s is granted in %.1f s, when earlier holders are back",
                     (double)left_us / 1e6);
     else
         doctor_find(doctor, GRADE_OK, "grace", "over for leases up to %.0f s", (double)past_us / 1e6);

@@ -167,7 +167,7 @@ static void print_mutex(const struct seen *seen, const struct conditions *condit
     print_health(seen);
     print_conditions(conditions);
     if (!info->shown.locked && info->grace_ms > 0)
-        printf("  grace     the server started lately, and grants nothing new for %s\n",
+        printf("  grace     the server has just started, and grants nothing new for %s\n",
                say_time(info->grace_ms, time));
 }
 

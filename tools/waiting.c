@@ -50,7 +50,7 @@ static void describe_holder(const struct dm_info *info, char *text, size_t room)
     char time[SAY_TIME_ROOM];
 
     if (!info->shown.locked && info->grace_ms > 0)
-        snprintf(text, room, "the server started lately, and grants nothing new for %s",
+        snprintf(text, room, "the server has just started, and grants nothing new for %s",
                  say_time(info->grace_ms, time));
     else if (!info->shown.locked)
         snprintf(text, room, "free");

@@ -59,8 +59,8 @@ static int describe_holder(const struct dm_wait *wait, const struct dm_info *inf
 
     if (!holder->locked && info->grace_ms > 0)
         return snprintf(text, room,
-                        "the server started lately and grants nothing new for %.1f s, in which former "
-                        "holders come back",
+                        "the server has just started and grants nothing new for %.1f s, while earlier "
+                        "holders may reconnect",
                         seconds(info->grace_ms));
     if (!holder->locked)
         return snprintf(text, room, "free, and about to be granted to the first waiter that is alive");

@@ -226,7 +226,7 @@ static void test_a_try_tells_of_the_grace_when_the_server_is_new(void **state)
     actor_do(actor, "0", "init explain/grace lease=60000");
     actor_do(actor, "EBUSY", "trylock explain/grace");
     actor_send(actor, "strerror");
-    assert_non_null(strstr(actor_answer(actor), "started lately"));
+    assert_non_null(strstr(actor_answer(actor), "has just started"));
     actor_do(actor, "ETIMEDOUT", "timedlock explain/grace %d", LONG_WAIT_MS);
     actor_send(actor, "strerror");
     assert_non_null(strstr(actor_answer(actor), "grants nothing new for"));

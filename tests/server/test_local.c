@@ -225,7 +225,7 @@ static void test_the_server_is_started_again_when_it_was_killed(void **state)
     actor_end(b);
 }
 
-#define GRACE "the server started lately and grants nothing new"
+#define GRACE "the server has just started and grants nothing new"
 
 /*
  * R7: a server is killed, and the holder is busy elsewhere, still certain of the lock.  The next process starts a

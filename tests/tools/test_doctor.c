@@ -313,7 +313,7 @@ static void test_doctor_tells_the_end_of_the_grace_when_a_server_is_new(void **s
               (long long)side_int(server->side, "EVAL %s 0", "return redis.call('TIME')[1] * 1000000"));
     command_run("DMUTEX_URL='unix://%s' exec $dmutex doctor", server->path);
     assert_status(0);
-    assert_output("warn  grace        the server started lately: a lease of 10 s is granted in ");
+    assert_output("warn  grace        the server has just started: a lease of 10 s is granted in ");
     command_run("DMUTEX_URL='unix://%s?grace=off' exec $dmutex doctor", server->path);
     assert_output("warn  grace        grace is off");
     assert_output("P3    no ");

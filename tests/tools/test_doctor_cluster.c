@@ -130,7 +130,7 @@ static void test_doctor_tells_the_grace_when_a_replica_was_promoted(void **state
     assert_status(0);
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     assert_status(0);
-    assert_line("warn  grace        ", after, ": the server started lately: a lease of 10 s is granted in 36");
+    assert_line("warn  grace        ", after, ": the server has just started: a lease of 10 s is granted in 36");
 }
 
 static void test_doctor_leaves_nothing_on_the_nodes(void **state)

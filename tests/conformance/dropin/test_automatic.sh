@@ -147,7 +147,7 @@ int main(void)
 SOURCE
 compile -Wno-pedantic array.c -o array
 says array 'element: EINVAL, lock: EINVAL' 'element: EINVAL, lock: EINVAL' 'other: billing/array.c:1'
-complains 'one automatic name.*"billing/array.c:0"'
+complains 'the same automatic name.*"billing/array.c:0"'
 result "elements of an array that share an initialiser are refused"
 
 mkdir -p x y
@@ -169,13 +169,13 @@ SOURCE
 (cd y && unit -fPIC -c util.c && mv complaints ..)
 compile pair.c x/util.o y/util.o -o pair
 says pair 'x: EINVAL, lock: EINVAL' 'y: EINVAL, lock: EINVAL'
-complains 'one automatic name.*"billing/util.c:0"'
+complains 'the same automatic name.*"billing/util.c:0"'
 result "two units of one name are refused"
 
 compile -shared y/util.o -o liby.so
 compile pair.c x/util.o -o pair_and_library -L. -Wl,-rpath,"$PWD" -ly
 says pair_and_library 'x: EINVAL, lock: EINVAL' 'y: EINVAL, lock: EINVAL'
-complains 'one automatic name.*"billing/util.c:0"'
+complains 'the same automatic name.*"billing/util.c:0"'
 result "two units of one name are refused if one of them is in a library"
 
 (cd y && unit -DDMUTEX_UNIT='"y/util"' -c util.c && mv complaints ..)
