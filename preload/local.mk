@@ -83,11 +83,8 @@ preload_libdmutex_preload_la_LDFLAGS = \
 EXTRA_preload_libdmutex_preload_la_DEPENDENCIES = preload/module/preload.map
 EXTRA_DIST += preload/module/preload.map
 
-# The second module, for --list.
-pkglib_LTLIBRARIES += preload/libdmutex-observer.la
-preload_libdmutex_observer_la_CPPFLAGS = $(AM_CPPFLAGS)
-preload_libdmutex_observer_la_CFLAGS = $(preload_cflags)
-preload_libdmutex_observer_la_SOURCES = \
+# Files of the library's ground floor that all parts of the preload layer are built with.
+preload_base = \
     libdmutex/base/fileid.h \
     libdmutex/base/place.c \
     libdmutex/base/place.h \
@@ -96,7 +93,14 @@ preload_libdmutex_observer_la_SOURCES = \
     libdmutex/base/stderr.c \
     libdmutex/base/stderr.h \
     libdmutex/base/text.c \
-    libdmutex/base/text.h \
+    libdmutex/base/text.h
+
+# The second module, for --list.
+pkglib_LTLIBRARIES += preload/libdmutex-observer.la
+preload_libdmutex_observer_la_CPPFLAGS = $(AM_CPPFLAGS)
+preload_libdmutex_observer_la_CFLAGS = $(preload_cflags)
+preload_libdmutex_observer_la_SOURCES = \
+    $(preload_base) \
     preload/observer/observer.c \
     preload/shared/export.h \
     preload/shared/seen.c \
@@ -112,17 +116,9 @@ preload_libdmutex_observer_la_LDFLAGS = \
     -Wl,--as-needed \
     -Wl,-z,nodelete
 
-# Shared by the module and dmutex-run, and one file of the library's ground floor.
+# Shared by the module and dmutex-run.
 preload_common = \
-    libdmutex/base/fileid.h \
-    libdmutex/base/place.c \
-    libdmutex/base/place.h \
-    libdmutex/base/shield.c \
-    libdmutex/base/shield.h \
-    libdmutex/base/stderr.c \
-    libdmutex/base/stderr.h \
-    libdmutex/base/text.c \
-    libdmutex/base/text.h \
+    $(preload_base) \
     preload/shared/elffile.c \
     preload/shared/elffile.h \
     preload/shared/keeper_talk.h \

@@ -492,18 +492,6 @@ bool dm_conffile_user_path(char ret_path[DM_CONFFILE_PATH_ROOM])
     return length > 0 && length < DM_CONFFILE_PATH_ROOM;
 }
 
-/* True if this user may not enter a folder on the way. */
-static bool is_out_of_reach(const char *path)
-{
-    struct dm_fault fault;
-    const char *leaf;
-    int folder = dm_place_open_parent(path, &leaf, &fault);
-
-    if (folder >= 0)
-        close(folder);
-    return folder < 0 && fault.kind == DM_FAULT_ERROR && fault.error == EACCES;
-}
-
 bool dm_conffile_read_all(struct dm_conffile *ret_file, char ret_reason[DM_CONFFILE_REASON_ROOM])
 {
     char path[DM_CONFFILE_PATH_ROOM];
@@ -513,7 +501,7 @@ bool dm_conffile_read_all(struct dm_conffile *ret_file, char ret_reason[DM_CONFF
         return false;
     if (!dm_conffile_user_path(path))
         return true;
-    if (!is_out_of_reach(path))
+    if (!dm_place_is_out_of_reach(path))
         return dm_conffile_read(path, ret_file, ret_reason);
     strcpy(ret_file->passed_over, path);
     return true;

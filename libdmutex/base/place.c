@@ -385,3 +385,14 @@ int dm_place_connect(int folder, const char *name, int type, struct dm_fault *re
     }
     return check_peer(fd, ret_fault) ? fd : drop(fd);
 }
+
+bool dm_place_is_out_of_reach(const char *path)
+{
+    struct dm_fault fault;
+    const char *leaf;
+    int folder = dm_place_open_parent(path, &leaf, &fault);
+
+    if (folder >= 0)
+        close(folder);
+    return folder < 0 && fault.kind == DM_FAULT_ERROR && fault.error == EACCES;
+}

@@ -81,4 +81,7 @@ bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_addr
  */
 int dm_place_connect(int folder, const char *name, int type, struct dm_fault *ret_fault);
 
+/* True if this user may not enter a folder on the way to the path. */
+bool dm_place_is_out_of_reach(const char *path);
+
 #endif

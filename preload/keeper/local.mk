@@ -7,12 +7,7 @@ preload_keeper_dmutex_keeper_LDADD = libdmutex/libdmutex.la $(GLIB_LIBS)
 preload_keeper_dmutex_keeper_SOURCES = \
     libdmutex/base/output.c \
     libdmutex/base/output.h \
-    libdmutex/base/place.c \
-    libdmutex/base/place.h \
-    libdmutex/base/shield.c \
-    libdmutex/base/shield.h \
-    libdmutex/base/stderr.c \
-    libdmutex/base/stderr.h \
+    $(preload_base) \
     preload/keeper/caller.c \
     preload/keeper/caller.h \
     preload/keeper/errand.c \
@@ -39,8 +34,6 @@ preload_keeper_dmutex_keeper_SOURCES = \
     preload/keeper/wish.h \
     preload/keeper/witness.c \
     preload/keeper/witness.h \
-    libdmutex/base/text.c \
-    libdmutex/base/text.h \
     preload/shared/keeper_talk.h \
     preload/shared/kernel_lock.c \
     preload/shared/kernel_lock.h \

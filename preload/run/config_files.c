@@ -25,25 +25,13 @@ static bool is_there(const char *path)
     return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* True if this user may not enter a folder on the way. */
-static bool is_out_of_reach(const char *path)
-{
-    struct dm_fault fault;
-    const char *leaf;
-    int folder = dm_place_open_parent(path, &leaf, &fault);
-
-    if (folder >= 0)
-        close(folder);
-    return folder < 0 && fault.kind == DM_FAULT_ERROR && fault.error == EACCES;
-}
-
 /*
  * The file in a home that this user may not enter is another user's: setpriv(1), start-stop-daemon(8) and the like
  * change the user and leave HOME as it was. dmutex.conf is passed over in the same case.
  */
 static bool has_user_file(const char *path)
 {
-    if (!is_out_of_reach(path))
+    if (!dm_place_is_out_of_reach(path))
         return is_there(path);
     say_warning("%s is not looked at: you may not enter a folder on the way; set HOME to your own", path);
     return false;
