@@ -1,6 +1,6 @@
 #!/bin/sh
-# Keeps the manual true to the headers: every public function has a page, no page names one that is
-# not there, the examples compile, and mandoc, where installed, has nothing to say. Speaks TAP.
+# Checks the manual against the headers: every public function has a page, no page names a function that
+# does not exist, the examples compile, and mandoc, where installed, has no complaints. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir and CC come from there.
 
@@ -22,6 +22,14 @@ comm -13 "$scratch/declared" "$scratch/named" >"$scratch/complaints"
 result "every function in a page is public"
 comm -23 "$scratch/declared" "$scratch/found" >"$scratch/complaints"
 result "man finds every public function by its name"
+
+# dmutex(7) is the table of contents.
+sed -n 's/^\.Fn \(d[a-z]*_[a-z_]*\).*/\1/p' "$man/dmutex.7" | sort -u | comm -23 "$scratch/declared" - >"$scratch/complaints"
+for page in "$man"/*.[1-8]; do
+    page=${page##*/}
+    [ "$page" = dmutex.7 ] || grep -q "^\.Xr ${page%.*} ${page##*.}" "$man/dmutex.7" || complain "dmutex(7) does not name $page"
+done
+result "dmutex(7) names every page and every public function"
 
 # Programs and files: by the NAME sections.
 for page in "$man"/*.[1568]; do
