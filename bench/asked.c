@@ -129,3 +129,11 @@ void asked_unlock(struct asked *asked)
         give(asked);
     pthread_mutex_unlock(&asked->mutex);
 }
+
+void asked_leave(struct asked *asked)
+{
+    pthread_mutex_lock(&asked->mutex);
+    if (asked->is_kept)
+        give(asked);
+    pthread_mutex_unlock(&asked->mutex);
+}

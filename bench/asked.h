@@ -21,4 +21,7 @@ struct asked *asked_open(const struct bench_server *server, int owner);
 void asked_lock(struct asked *asked);
 void asked_unlock(struct asked *asked);
 
+/* Gives a kept lock back. To be called before the owner ends: nobody else would wake those who wait. */
+void asked_leave(struct asked *asked);
+
 #endif

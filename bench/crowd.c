@@ -138,6 +138,8 @@ static void *take_part(void *user)
         hold_once(part);
         board->seats[part->number].acquisitions++;
     }
+    if (part->crowd->lock == CROWD_ASKED)
+        asked_leave(part->asked);
     return NULL;
 }
 
