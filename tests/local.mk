@@ -964,8 +964,8 @@ LDADD = $(test_libs) libdmutex/libdmutex.la
 # ---------------------------------------------------------------------------
 # How they run
 # ---------------------------------------------------------------------------
-# The groups that have the longest tests begin, so that the short ones fill the end: the simulator, then those that
-# wait most.
+# The longest tests run first, so that the short ones fill the end: the faults and the simulator, then those that wait
+# most.
 program_tests =
 if HAVE_CMOCKA
 check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload/libparts.la tests/server/libhelp.la
@@ -978,10 +978,11 @@ if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
 check_PROGRAMS += tests/sim/sim
 endif
+program_tests += $(fault_tests)
 if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
-program_tests += $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests) $(fault_tests)
+program_tests += $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
@@ -990,7 +991,7 @@ check_PROGRAMS += tests/preload/locker tests/server/loads_late $(outsiders)
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
-TESTS = $(program_tests) $(script_tests) $(second_runs) $(short_tests)
+TESTS = $(program_tests) $(second_runs) $(script_tests) $(short_tests)
 
 EXTRA_DIST += $(script_tests) tests/README.md
 

@@ -405,6 +405,6 @@ const struct path paths[PATH_COUNT] = {
     { .name = "exit", .take = take_exit },
     { .name = "fork", .take = take_fork },
     { .name = "reconnect", .take = take_reconnect },
-    { .name = "local", .take = take_local, .is_local = true },
+    { .name = "local", .take = take_local, .is_local = true, .starts_servers = true },
     { .name = "testserver", .take = take_testserver, .is_local = true, .starts_servers = true },
 };

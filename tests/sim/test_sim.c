@@ -165,8 +165,8 @@ static void keep_promises_at(uint64_t first, uint64_t count)
 
 static bool has_tried_enough(void)
 {
-    return counters.operations >= count_from("DM_SIM_OPERATIONS", 70000, 50000000) &&
-           counters.faults >= count_from("DM_SIM_FAULTS", 3500, 2500000) &&
+    return counters.operations >= count_from("DM_SIM_OPERATIONS", 35000, 50000000) &&
+           counters.faults >= count_from("DM_SIM_FAULTS", 1750, 2500000) &&
            counters.runs >= count_from("DM_SIM_SEEDS", 0, 25000);
 }
 
@@ -191,7 +191,7 @@ static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
 /* Servers that come back with an older copy, in which waiters sleep that hold the mutex by now, or held it. */
 static void test_sim_keeps_every_promise_when_older_copies_come_back(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 60, 10000);
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 30, 10000);
 
     (void)state;
     begin();
@@ -222,7 +222,7 @@ static void test_sim_does_the_same_when_the_seed_is_the_same(void **state)
 /* The whole runtime on another store, which has no scripts and no replies: the promises that processes can see. */
 static void test_sim_keeps_every_promise_when_the_store_is_a_plain_one(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 150, 10000);
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 75, 10000);
 
     (void)state;
     begin();
@@ -238,7 +238,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
     (void)state;
     begin();
     run.is_quorum = true;
-    keep_promises_at(first_seed(), count_from("DM_SIM_SEEDS", 30, 10000));
+    keep_promises_at(first_seed(), count_from("DM_SIM_SEEDS", 15, 10000));
     must_have_tried();
     assert_true(counters.fast_locks > 0 && counters.deaths > 0 && counters.losses > 0);
 }
@@ -246,7 +246,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
 /* One server denies holds, queues and releases, has tokens ahead of the clock, and tells of grants for nothing. */
 static void test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 30, 10000);
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 15, 10000);
 
     (void)state;
     begin();
@@ -260,7 +260,7 @@ static void test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies(void **s
 /* A group of three servers with replication that lags, and three sentinels with views of their own. */
 static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 50, 10000);
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000);
 
     (void)state;
     begin();
@@ -273,7 +273,7 @@ static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
 /* Three shards whose replicas take over, and slots that move between them with locks, queues and conditions. */
 static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 50, 10000); /* three seeds alone hold too little */
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000); /* three seeds alone hold too little */
 
     (void)state;
     begin();
@@ -287,7 +287,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
 /* A hold that all replicas have confirmed needs neither the sentinels' word nor a grace. */
 static void test_sim_keeps_every_promise_when_all_replicas_confirm(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 50, 10000);
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000);
 
     (void)state;
     begin();
