@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bench.h"
-#include "redis/scripts.h"
 #include "server.h"
+#include "stores/redis/wire/scripts.h"
 
 void own_load(redisContext *context)
 {

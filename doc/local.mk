@@ -195,7 +195,7 @@ html-local: $(man_links)
 	$(AM_V_GEN)srcdir='$(srcdir)' CMARK_GFM='$(CMARK_GFM)' $(SHELL) $(srcdir)/doc/html/make-html.sh html
 	@echo 'The manual begins at html/index.html'
 
-# The pictures of the guide, of one text each.
+# The pictures of the slot map, of one text each.
 sequences = \
     doc/img/sequences/acquire.seq \
     doc/img/sequences/failover.seq \

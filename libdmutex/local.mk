@@ -36,8 +36,6 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/bug.h \
     libdmutex/base/clock.c \
     libdmutex/base/clock.h \
-    libdmutex/base/conffile.c \
-    libdmutex/base/conffile.h \
     libdmutex/base/date.c \
     libdmutex/base/date.h \
     libdmutex/base/descriptor.c \
@@ -47,20 +45,18 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/error.h \
     libdmutex/base/file.c \
     libdmutex/base/file.h \
-    libdmutex/base/ident.c \
     libdmutex/base/fileid.h \
+    libdmutex/base/ident.c \
     libdmutex/base/ident.h \
     libdmutex/base/image.c \
     libdmutex/base/image.h \
-    libdmutex/base/literal.c \
-    libdmutex/base/literal.h \
     libdmutex/base/log.c \
     libdmutex/base/log.h \
     libdmutex/base/minmax.h \
     libdmutex/base/order.c \
+    libdmutex/base/order.h \
     libdmutex/base/output.c \
     libdmutex/base/output.h \
-    libdmutex/base/order.h \
     libdmutex/base/own_signal.c \
     libdmutex/base/own_signal.h \
     libdmutex/base/place.c \
@@ -87,6 +83,23 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/units.h
 
 # ---------------------------------------------------------------------------
+# config: what the user has written: URLs, logins, configuration files
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libconfig.la
+libdmutex_libconfig_la_CFLAGS = $(floor_cflags)
+libdmutex_libconfig_la_SOURCES = \
+    libdmutex/config/conffile.c \
+    libdmutex/config/conffile.h \
+    libdmutex/config/login.c \
+    libdmutex/config/login.h \
+    libdmutex/config/url.c \
+    libdmutex/config/url.h \
+    libdmutex/config/url_copy.c \
+    libdmutex/config/url_options.c \
+    libdmutex/config/url_parts.c \
+    libdmutex/config/url_parts.h
+
+# ---------------------------------------------------------------------------
 # core: decisions only
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libcore.la
@@ -108,22 +121,7 @@ libdmutex_libstore_la_CFLAGS = $(floor_cflags)
 libdmutex_libstore_la_SOURCES = \
     libdmutex/store/calls.h \
     libdmutex/store/drivers.h \
-    libdmutex/store/login.c \
-    libdmutex/store/login.h \
-    libdmutex/store/quorum.c \
-    libdmutex/store/quorum_ask.c \
-    libdmutex/store/quorum_batch.c \
-    libdmutex/store/quorum_name.c \
-    libdmutex/store/quorum_parts.h \
-    libdmutex/store/quorum_record.c \
-    libdmutex/store/quorum_view.c \
     libdmutex/store/store.h \
-    libdmutex/store/url.c \
-    libdmutex/store/url.h \
-    libdmutex/store/url_copy.c \
-    libdmutex/store/url_options.c \
-    libdmutex/store/url_parts.c \
-    libdmutex/store/url_parts.h \
     libdmutex/store/verdict.c \
     libdmutex/store/verdict.h \
     libdmutex/store/watch.c \
@@ -220,99 +218,115 @@ libdmutex_libtls_la_SOURCES = libdmutex/link/tls_none.c
 endif
 
 # ---------------------------------------------------------------------------
-# redis: the lock store on links
+# redis: the lock store on servers of Redis; wire < sentinel < node < cluster < the store
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libredis.la
 libdmutex_libredis_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
 libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
 EXTRA_libdmutex_libredis_la_DEPENDENCIES = Makefile
 libdmutex_libredis_la_SOURCES = \
-    libdmutex/redis/node.c \
-    libdmutex/redis/node.h \
-    libdmutex/redis/council.c \
-    libdmutex/redis/council.h \
-    libdmutex/redis/driver.c \
-    libdmutex/redis/fleet.c \
-    libdmutex/redis/fleet.h \
-    libdmutex/redis/fleet_map.c \
-    libdmutex/redis/fleet_parts.h \
-    libdmutex/redis/greeting.c \
-    libdmutex/redis/greeting.h \
-    libdmutex/redis/groups.c \
-    libdmutex/redis/groups.h \
-    libdmutex/redis/guide.c \
-    libdmutex/redis/guide.h \
-    libdmutex/redis/keys.c \
-    libdmutex/redis/keys.h \
-    libdmutex/redis/lookout.c \
-    libdmutex/redis/lookout.h \
-    libdmutex/redis/reply.c \
-    libdmutex/redis/reply.h \
-    libdmutex/redis/sentinel.c \
-    libdmutex/redis/sentinel.h \
-    libdmutex/redis/scripts.h \
-    libdmutex/redis/slots.c \
-    libdmutex/redis/slots.h \
-    libdmutex/redis/store.c \
-    libdmutex/redis/store_batch.c \
-    libdmutex/redis/store_acquire.c \
-    libdmutex/redis/store_cond.c \
-    libdmutex/redis/store_message.c \
-    libdmutex/redis/store_name.c \
-    libdmutex/redis/store_parts.h \
-    libdmutex/redis/store_post.c \
-    libdmutex/redis/store_view.c \
-    libdmutex/redis/vouchers.c \
-    libdmutex/redis/vouchers.h
-nodist_libdmutex_libredis_la_SOURCES = libdmutex/redis/scripts.c
+    libdmutex/stores/redis/acquire.c \
+    libdmutex/stores/redis/batch.c \
+    libdmutex/stores/redis/cluster/fleet.c \
+    libdmutex/stores/redis/cluster/fleet.h \
+    libdmutex/stores/redis/cluster/fleet_map.c \
+    libdmutex/stores/redis/cluster/fleet_parts.h \
+    libdmutex/stores/redis/cluster/groups.c \
+    libdmutex/stores/redis/cluster/groups.h \
+    libdmutex/stores/redis/cluster/slot_map.c \
+    libdmutex/stores/redis/cluster/slot_map.h \
+    libdmutex/stores/redis/cluster/vouchers.c \
+    libdmutex/stores/redis/cluster/vouchers.h \
+    libdmutex/stores/redis/cond.c \
+    libdmutex/stores/redis/driver.c \
+    libdmutex/stores/redis/message.c \
+    libdmutex/stores/redis/name.c \
+    libdmutex/stores/redis/node/greeting.c \
+    libdmutex/stores/redis/node/greeting.h \
+    libdmutex/stores/redis/node/node.c \
+    libdmutex/stores/redis/node/node.h \
+    libdmutex/stores/redis/parts.h \
+    libdmutex/stores/redis/post.c \
+    libdmutex/stores/redis/sentinel/council.c \
+    libdmutex/stores/redis/sentinel/council.h \
+    libdmutex/stores/redis/sentinel/master_watch.c \
+    libdmutex/stores/redis/sentinel/master_watch.h \
+    libdmutex/stores/redis/sentinel/sentinel.c \
+    libdmutex/stores/redis/sentinel/sentinel.h \
+    libdmutex/stores/redis/store.c \
+    libdmutex/stores/redis/view.c \
+    libdmutex/stores/redis/wire/keys.c \
+    libdmutex/stores/redis/wire/keys.h \
+    libdmutex/stores/redis/wire/reply.c \
+    libdmutex/stores/redis/wire/reply.h \
+    libdmutex/stores/redis/wire/scripts.h \
+    libdmutex/stores/redis/wire/slots.c \
+    libdmutex/stores/redis/wire/slots.h \
+    libdmutex/stores/redis/wire/tls_of.c \
+    libdmutex/stores/redis/wire/tls_of.h
+nodist_libdmutex_libredis_la_SOURCES = libdmutex/stores/redis/scripts.c
 
 # Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.
 lua_scripts = \
-    libdmutex/redis/lua/acquire.lua \
-    libdmutex/redis/lua/born.lua \
-    libdmutex/redis/lua/cancel.lua \
-    libdmutex/redis/lua/cond_cancel.lua \
-    libdmutex/redis/lua/cond_drop.lua \
-    libdmutex/redis/lua/cond_signal.lua \
-    libdmutex/redis/lua/cond_wait.lua \
-    libdmutex/redis/lua/consistent.lua \
-    libdmutex/redis/lua/drop.lua \
-    libdmutex/redis/lua/force.lua \
-    libdmutex/redis/lua/info.lua \
-    libdmutex/redis/lua/poll.lua \
-    libdmutex/redis/lua/probe.lua \
-    libdmutex/redis/lua/release.lua \
-    libdmutex/redis/lua/renew.lua \
-    libdmutex/redis/lua/view.lua
+    libdmutex/stores/redis/lua/acquire.lua \
+    libdmutex/stores/redis/lua/born.lua \
+    libdmutex/stores/redis/lua/cancel.lua \
+    libdmutex/stores/redis/lua/cond_cancel.lua \
+    libdmutex/stores/redis/lua/cond_drop.lua \
+    libdmutex/stores/redis/lua/cond_signal.lua \
+    libdmutex/stores/redis/lua/cond_wait.lua \
+    libdmutex/stores/redis/lua/consistent.lua \
+    libdmutex/stores/redis/lua/drop.lua \
+    libdmutex/stores/redis/lua/force.lua \
+    libdmutex/stores/redis/lua/info.lua \
+    libdmutex/stores/redis/lua/poll.lua \
+    libdmutex/stores/redis/lua/probe.lua \
+    libdmutex/stores/redis/lua/release.lua \
+    libdmutex/stores/redis/lua/renew.lua \
+    libdmutex/stores/redis/lua/view.lua
 lua_includes = \
-    libdmutex/redis/lua/_base.lua \
-    libdmutex/redis/lua/_clock.lua \
-    libdmutex/redis/lua/_condition.lua \
-    libdmutex/redis/lua/_ended.lua \
-    libdmutex/redis/lua/_grant.lua \
-    libdmutex/redis/lua/_guard.lua \
-    libdmutex/redis/lua/_handover.lua \
-    libdmutex/redis/lua/_insert.lua \
-    libdmutex/redis/lua/_keep.lua \
-    libdmutex/redis/lua/_newest.lua \
-    libdmutex/redis/lua/_numbers.lua \
-    libdmutex/redis/lua/_offer.lua \
-    libdmutex/redis/lua/_origin.lua \
-    libdmutex/redis/lua/_owe.lua \
-    libdmutex/redis/lua/_publish.lua \
-    libdmutex/redis/lua/_queue.lua \
-    libdmutex/redis/lua/_serve.lua \
-    libdmutex/redis/lua/_silent.lua \
-    libdmutex/redis/lua/_state.lua \
-    libdmutex/redis/lua/_tell.lua \
-    libdmutex/redis/lua/_wanted.lua
+    libdmutex/stores/redis/lua/_base.lua \
+    libdmutex/stores/redis/lua/_clock.lua \
+    libdmutex/stores/redis/lua/_condition.lua \
+    libdmutex/stores/redis/lua/_ended.lua \
+    libdmutex/stores/redis/lua/_grant.lua \
+    libdmutex/stores/redis/lua/_guard.lua \
+    libdmutex/stores/redis/lua/_handover.lua \
+    libdmutex/stores/redis/lua/_insert.lua \
+    libdmutex/stores/redis/lua/_keep.lua \
+    libdmutex/stores/redis/lua/_newest.lua \
+    libdmutex/stores/redis/lua/_numbers.lua \
+    libdmutex/stores/redis/lua/_offer.lua \
+    libdmutex/stores/redis/lua/_origin.lua \
+    libdmutex/stores/redis/lua/_owe.lua \
+    libdmutex/stores/redis/lua/_publish.lua \
+    libdmutex/stores/redis/lua/_queue.lua \
+    libdmutex/stores/redis/lua/_serve.lua \
+    libdmutex/stores/redis/lua/_silent.lua \
+    libdmutex/stores/redis/lua/_state.lua \
+    libdmutex/stores/redis/lua/_tell.lua \
+    libdmutex/stores/redis/lua/_wanted.lua
 
 EXTRA_DIST += $(lua_scripts) $(lua_includes)
-CLEANFILES += libdmutex/redis/scripts.c
-libdmutex/redis/scripts.c: $(lua_scripts) $(lua_includes) build-aux/embed-lua.awk
+CLEANFILES += libdmutex/stores/redis/scripts.c
+libdmutex/stores/redis/scripts.c: $(lua_scripts) $(lua_includes) build-aux/embed-lua.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D)
 	$(AM_V_at)(cd $(srcdir) && $(AWK) -f build-aux/embed-lua.awk $(lua_scripts)) >$@.tmp
 	$(AM_V_at)mv $@.tmp $@
+
+# ---------------------------------------------------------------------------
+# quorum: the lock store on several other stores
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libquorum.la
+libdmutex_libquorum_la_CFLAGS = $(floor_cflags)
+libdmutex_libquorum_la_SOURCES = \
+    libdmutex/stores/quorum/ask.c \
+    libdmutex/stores/quorum/batch.c \
+    libdmutex/stores/quorum/name.c \
+    libdmutex/stores/quorum/parts.h \
+    libdmutex/stores/quorum/quorum.c \
+    libdmutex/stores/quorum/record.c \
+    libdmutex/stores/quorum/view.c
 
 # ---------------------------------------------------------------------------
 # spawn: private servers
@@ -330,59 +344,70 @@ libdmutex_libspawn_la_SOURCES = \
     libdmutex/spawn/server.h
 
 # ---------------------------------------------------------------------------
-# runtime: threads, sockets, timers; glib in loop.c and registry.c
+# process: claims < calls < keep < life; glib in loop.c and registry.c
 # ---------------------------------------------------------------------------
-noinst_LTLIBRARIES += libdmutex/libruntime.la
-libdmutex_libruntime_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
-libdmutex_libruntime_la_LIBADD = $(GLIB_LIBS)
-libdmutex_libruntime_la_SOURCES = \
-    libdmutex/runtime/acquire.c \
-    libdmutex/runtime/acquire.h \
-    libdmutex/runtime/call.c \
-    libdmutex/runtime/call.h \
-    libdmutex/runtime/condition.c \
-    libdmutex/runtime/condition.h \
-    libdmutex/runtime/explain.c \
-    libdmutex/runtime/explain.h \
-    libdmutex/runtime/inbox.c \
-    libdmutex/runtime/inbox.h \
-    libdmutex/runtime/join.c \
-    libdmutex/runtime/due.c \
-    libdmutex/runtime/due.h \
-    libdmutex/runtime/ending.c \
-    libdmutex/runtime/ending.h \
-    libdmutex/runtime/leave.c \
-    libdmutex/runtime/leave.h \
-    libdmutex/runtime/lifetime.c \
-    libdmutex/runtime/lifetime.h \
-    libdmutex/runtime/line.c \
-    libdmutex/runtime/line.h \
-    libdmutex/runtime/line_parts.h \
-    libdmutex/runtime/loop.c \
-    libdmutex/runtime/loop.h \
-    libdmutex/runtime/loss.c \
-    libdmutex/runtime/loss.h \
-    libdmutex/runtime/metrics.c \
-    libdmutex/runtime/metrics.h \
-    libdmutex/runtime/pump.c \
-    libdmutex/runtime/pump.h \
-    libdmutex/runtime/registry.c \
-    libdmutex/runtime/registry.h \
-    libdmutex/runtime/release.c \
-    libdmutex/runtime/release.h \
-    libdmutex/runtime/runtime.c \
-    libdmutex/runtime/runtime.h \
-    libdmutex/runtime/settings.c \
-    libdmutex/runtime/settings.h \
-    libdmutex/runtime/stats.c \
-    libdmutex/runtime/stats.h \
-    libdmutex/runtime/steps.c \
-    libdmutex/runtime/steps.h \
-    libdmutex/runtime/fast.c \
-    libdmutex/runtime/fast.h \
-    libdmutex/runtime/testserver.c \
-    libdmutex/runtime/testserver.h \
-    libdmutex/runtime/wait.h
+noinst_LTLIBRARIES += libdmutex/libprocess.la
+libdmutex_libprocess_la_CFLAGS = $(floor_cflags) $(GLIB_CFLAGS)
+libdmutex_libprocess_la_LIBADD = $(GLIB_LIBS)
+libdmutex_libprocess_la_SOURCES = \
+    libdmutex/process/calls/acquire.c \
+    libdmutex/process/calls/acquire.h \
+    libdmutex/process/calls/call.c \
+    libdmutex/process/calls/call.h \
+    libdmutex/process/calls/condition.c \
+    libdmutex/process/calls/condition.h \
+    libdmutex/process/calls/explain.c \
+    libdmutex/process/calls/explain.h \
+    libdmutex/process/calls/join.c \
+    libdmutex/process/calls/release.c \
+    libdmutex/process/calls/release.h \
+    libdmutex/process/calls/wait.h \
+    libdmutex/process/claims/due.c \
+    libdmutex/process/claims/due.h \
+    libdmutex/process/claims/fast.c \
+    libdmutex/process/claims/fast.h \
+    libdmutex/process/claims/leave.c \
+    libdmutex/process/claims/leave.h \
+    libdmutex/process/claims/line.c \
+    libdmutex/process/claims/line.h \
+    libdmutex/process/claims/line_parts.h \
+    libdmutex/process/claims/registry.c \
+    libdmutex/process/claims/registry.h \
+    libdmutex/process/claims/stats.c \
+    libdmutex/process/claims/stats.h \
+    libdmutex/process/claims/steps.c \
+    libdmutex/process/claims/steps.h \
+    libdmutex/process/keep/inbox.c \
+    libdmutex/process/keep/inbox.h \
+    libdmutex/process/keep/loop.c \
+    libdmutex/process/keep/loop.h \
+    libdmutex/process/keep/loss.c \
+    libdmutex/process/keep/loss.h \
+    libdmutex/process/keep/metrics.c \
+    libdmutex/process/keep/metrics.h \
+    libdmutex/process/keep/pump.c \
+    libdmutex/process/keep/pump.h \
+    libdmutex/process/life/ending.c \
+    libdmutex/process/life/ending.h \
+    libdmutex/process/life/lifetime.c \
+    libdmutex/process/life/lifetime.h \
+    libdmutex/process/life/runtime.c \
+    libdmutex/process/life/runtime.h \
+    libdmutex/process/life/settings.c \
+    libdmutex/process/life/settings.h \
+    libdmutex/process/life/testserver.c \
+    libdmutex/process/life/testserver.h
+
+# ---------------------------------------------------------------------------
+# names: of mutexes that a program names without saying so
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libnames.la
+libdmutex_libnames_la_CFLAGS = $(floor_cflags)
+libdmutex_libnames_la_SOURCES = \
+    libdmutex/names/automatic.c \
+    libdmutex/names/automatic.h \
+    libdmutex/names/literal.c \
+    libdmutex/names/literal.h
 
 # ---------------------------------------------------------------------------
 # api: the only exporters
@@ -391,8 +416,6 @@ noinst_LTLIBRARIES += libdmutex/libapi.la
 libdmutex_libapi_la_CFLAGS = $(floor_cflags)
 libdmutex_libapi_la_SOURCES = \
     libdmutex/api/attr.c \
-    libdmutex/api/automatic.c \
-    libdmutex/api/automatic.h \
     libdmutex/api/binding.c \
     libdmutex/api/binding.h \
     libdmutex/api/cond.c \
@@ -414,13 +437,16 @@ libdmutex_libapi_la_SOURCES = \
 # The floors up to a given one, for a test that is linked to no higher one
 # ---------------------------------------------------------------------------
 up_to_base = libdmutex/libbase.la
-up_to_core = libdmutex/libcore.la $(up_to_base)
+up_to_config = libdmutex/libconfig.la $(up_to_base)
+up_to_core = libdmutex/libcore.la $(up_to_config)
 up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_spawn = libdmutex/libspawn.la $(up_to_redis)
-up_to_runtime = libdmutex/libruntime.la $(up_to_spawn)
-up_to_api = libdmutex/libapi.la $(up_to_runtime)
+up_to_quorum = libdmutex/libquorum.la $(up_to_redis)
+up_to_spawn = libdmutex/libspawn.la $(up_to_quorum)
+up_to_process = libdmutex/libprocess.la $(up_to_spawn)
+up_to_names = libdmutex/libnames.la $(up_to_process)
+up_to_api = libdmutex/libapi.la $(up_to_names)
 
 # ---------------------------------------------------------------------------
 # The library. nodelete: its threads must not lose their code when it is dlclose()d.
@@ -429,8 +455,8 @@ lib_LTLIBRARIES += libdmutex/libdmutex.la
 libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
-    libdmutex/libapi.la libdmutex/libruntime.la libdmutex/libspawn.la libdmutex/libredis.la libdmutex/liblink.la \
-    $(up_to_store)
+    libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libquorum.la \
+    libdmutex/libredis.la libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS
 libdmutex_libdmutex_la_SOURCES += \

@@ -140,8 +140,8 @@ preload_librun_la_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='
 preload_librun_la_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(GLIB_CFLAGS)
 preload_librun_la_LIBADD = $(GLIB_LIBS)
 preload_librun_la_SOURCES = \
-    libdmutex/base/conffile.c \
-    libdmutex/base/conffile.h \
+    libdmutex/config/conffile.c \
+    libdmutex/config/conffile.h \
     libdmutex/base/file.c \
     libdmutex/base/file.h \
     libdmutex/base/relay.c \

@@ -66,7 +66,7 @@ unit_api_tests = \
     tests/unit/test_stats
 unit_tests = \
     $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
-$(unit_base_tests): private LDADD = $(test_libs) $(up_to_base)
+$(unit_base_tests): private LDADD = $(test_libs) libdmutex/libconfig.la $(up_to_base)
 $(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
 $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
 $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
@@ -231,7 +231,7 @@ $(tls_tests) $(tls_inner_tests): tests/lib/libtls.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
 # functions of the library that the test stands in for; the handlers of fork() are not in the parts
-tests_server_test_moments_SOURCES = tests/server/test_moments.c libdmutex/runtime/lifetime.c
+tests_server_test_moments_SOURCES = tests/server/test_moments.c libdmutex/process/life/lifetime.c
 tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=free \
     -Wl,--wrap=dm_link_listen \
@@ -263,13 +263,13 @@ tests_server_outsider_libssl_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
 tests_server_outsider_libssl_SOURCES = tests/server/outsider.c
 # a program that loads the library itself
 tests_server_loads_late_LDADD = -ldl
-tests_server_test_kept_ends_SOURCES = tests/server/test_kept_ends.c libdmutex/runtime/lifetime.c
+tests_server_test_kept_ends_SOURCES = tests/server/test_kept_ends.c libdmutex/process/life/lifetime.c
 tests_server_test_kept_ends_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
-tests_server_test_lines_bound_SOURCES = tests/server/test_lines_bound.c libdmutex/runtime/lifetime.c
+tests_server_test_lines_bound_SOURCES = tests/server/test_lines_bound.c libdmutex/process/life/lifetime.c
 tests_server_test_lines_bound_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_tenure_bound
-tests_server_test_lines_ends_SOURCES = tests/server/test_lines_ends.c libdmutex/runtime/lifetime.c
+tests_server_test_lines_ends_SOURCES = tests/server/test_lines_ends.c libdmutex/process/life/lifetime.c
 tests_server_test_lines_ends_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
-tests_server_test_lines_seats_SOURCES = tests/server/test_lines_seats.c libdmutex/runtime/lifetime.c
+tests_server_test_lines_seats_SOURCES = tests/server/test_lines_seats.c libdmutex/process/life/lifetime.c
 tests_server_test_lines_seats_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
 tests_server_test_node_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_greeting_look
 
@@ -560,7 +560,7 @@ tests_sim_libsim_la_SOURCES = \
 # the library's own parts but for clocks, threads, connection and loop; what calls the core and the
 # state lock comes by the simulator
 sim_sources = \
-    libdmutex/runtime/lifetime.c \
+    libdmutex/process/life/lifetime.c \
     tests/sim/check.c \
     tests/sim/check.h \
     tests/sim/check_parts.h \
@@ -617,7 +617,7 @@ sim_wraps = \
     -Wl,--wrap=dm_line_take_back \
     -Wl,--wrap=dm_hold_send \
     -Wl,--wrap=dm_hold_step \
-    -Wl,--wrap=dm_lookout_is_fresh \
+    -Wl,--wrap=dm_master_watch_is_fresh \
     -Wl,--wrap=dm_redis_hear \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \
@@ -631,7 +631,7 @@ tests_sim_test_sim_controls_SOURCES = tests/sim/test_sim_controls.c $(sim_source
 tests/sim/%.o: private AM_CFLAGS += -fexceptions
 $(sim_store_tests): private LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
 $(sim_programs): private AM_LDFLAGS += $(sim_wraps)
-$(sim_programs): private LDADD = tests/sim/libsim.la $(up_to_runtime) $(CMOCKA_LIBS)
+$(sim_programs): private LDADD = tests/sim/libsim.la $(up_to_process) $(CMOCKA_LIBS)
 $(sim_programs) $(sim_store_tests): tests/sim/libsim.la $(up_to_api)
 
 EXTRA_DIST += tests/sim/README.md
@@ -653,7 +653,7 @@ tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_libtext_la_SOURCES = tests/fuzz/far_end.c tests/fuzz/far_end.h tests/fuzz/text.c
 fuzz_libs = tests/fuzz/libdriver.la tests/fuzz/libtext.la
 tests_fuzz_test_sim_SOURCES = tests/fuzz/test_sim.c $(sim_sources)
-$(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_runtime)
+$(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_process)
 $(fuzz_tests): private LDADD = $(fuzz_libs) preload/librun.la $(up_to_api)
 $(fuzz_tests) $(fuzz_sim_tests): $(fuzz_libs) preload/librun.la $(up_to_api)
 
@@ -668,7 +668,7 @@ fuzz: tests/fuzz/clang/parts.a tests/fuzz/clang/libsim.a
 	        $(srcdir)/tests/fuzz/text.c $$sim tests/fuzz/clang/parts.a \
 	        $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(LIBSSL_LIBS) $(GLIB_LIBS) -ldl || exit; \
 	done
-clang_sim = $(srcdir)/libdmutex/runtime/lifetime.c tests/fuzz/clang/libsim.a
+clang_sim = $(srcdir)/libdmutex/process/life/lifetime.c tests/fuzz/clang/libsim.a
 # what gcc says of itself clang is told
 clang_compile = $(CLANG) -fsanitize=address,undefined -D__SANITIZE_ADDRESS__ -fno-sanitize-recover=all -O1 -g \
     -std=gnu11 -pthread -fexceptions \
@@ -683,11 +683,12 @@ clang_archive = \
 	$(clang_compile) -fsanitize=fuzzer-no-link -c -o $$object $$source && $(AR) cr $@ $$object || exit; \
     done
 tests/fuzz/clang/parts.a: \
-    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libcore_la_SOURCES) $(libdmutex_libstore_la_SOURCES) \
-    $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
-    $(libdmutex_libtls_la_SOURCES) $(libdmutex_libopenssl_la_SOURCES) \
-    $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libruntime_la_SOURCES) $(libdmutex_libapi_la_SOURCES) \
-    libdmutex/redis/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
+    $(libdmutex_libbase_la_SOURCES) $(libdmutex_libconfig_la_SOURCES) $(libdmutex_libcore_la_SOURCES) \
+    $(libdmutex_libstore_la_SOURCES) $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
+    $(libdmutex_libquorum_la_SOURCES) $(libdmutex_libtls_la_SOURCES) $(libdmutex_libopenssl_la_SOURCES) \
+    $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libprocess_la_SOURCES) $(libdmutex_libnames_la_SOURCES) \
+    $(libdmutex_libapi_la_SOURCES) \
+    libdmutex/stores/redis/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
 tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))
 	$(AM_V_at)$(clang_archive)
@@ -752,9 +753,9 @@ chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
 $(chaos_tests) $(group_programs): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
 $(chaos_tests) $(group_programs): $(chaos_libs)
 # with a control that takes a part of the library away
-tests_chaos_test_switches_SOURCES = tests/chaos/test_switches.c libdmutex/runtime/lifetime.c
+tests_chaos_test_switches_SOURCES = tests/chaos/test_switches.c libdmutex/process/life/lifetime.c
 tests_chaos_test_switches_LDADD = $(chaos_libs) $(test_libs) $(up_to_api)
-tests_chaos_test_switches_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_lookout_is_fresh -Wl,--wrap=dm_link_close
+tests_chaos_test_switches_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_master_watch_is_fresh -Wl,--wrap=dm_link_close
 
 # dmutex(1), by its output and exit status
 tool_tests = \

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "probe.h"
-#include "redis/slots.h"
+#include "stores/redis/wire/slots.h"
 
 enum grade { GRADE_OK, GRADE_WARN, GRADE_FAIL };
 

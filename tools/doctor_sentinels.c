@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "redis/council.h"
+#include "stores/redis/sentinel/council.h"
 #include "tool.h"
 
 #define SENTINELS_MOST 1000 /* a greater number is nonsense */

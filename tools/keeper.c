@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/place.h"
-#include "runtime/settings.h"
+#include "process/life/settings.h"
 #include "shared/keeper_talk.h"
 
 /* A keeper that is stopped is passed over. */

@@ -4,7 +4,7 @@ bin_PROGRAMS += tools/dmutex-names tools/dmutex
 
 tools_dmutex_names_SOURCES = tools/json.c tools/json.h tools/names.c tools/names.h tools/names_main.c
 tools_dmutex_names_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
-tools_dmutex_names_LDADD = $(up_to_base)
+tools_dmutex_names_LDADD = libdmutex/libnames.la $(up_to_base)
 tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
 tools_dmutex_SOURCES = \

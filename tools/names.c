@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/literal.h"
 #include "base/text.h"
+#include "names/literal.h"
 
 struct file {
     const char *path;

@@ -8,9 +8,10 @@
 
 #include "base/clock.h"
 #include "link/turns.h"
-#include "redis/node.h"
-#include "redis/slots.h"
 #include "spawn/local.h"
+#include "stores/redis/node/node.h"
+#include "stores/redis/wire/slots.h"
+#include "stores/redis/wire/tls_of.h"
 
 enum step { STEP_LOGIN, STEP_DATABASE, STEP_SUBSCRIPTION, STEPS };
 
@@ -161,7 +162,7 @@ struct probe *probe_new_inbox(struct dm_url *url, const char *command, const cha
     struct probe *probe = calloc(1, sizeof *probe);
     struct dm_link_options options = {
         .address = { .host = url->host, .port = url->port, .path = url->path },
-        .tls = dm_node_tls(url),
+        .tls = dm_redis_tls_of(url),
         .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
         .open_user = probe,
         .connect_timeout_ms = url->connect_timeout_ms,

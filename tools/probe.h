@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "base/text.h"
+#include "config/url.h"
 #include "link/reader.h" /* dm_reply_free() */
-#include "store/url.h"
 
 struct probe;
 

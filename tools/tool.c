@@ -10,10 +10,10 @@
 #include <dmutex/dmutex.h>
 
 #include "base/attrs.h"
-#include "base/conffile.h"
+#include "config/conffile.h"
+#include "config/url.h"
 #include "say.h"
 #include "spawn/local.h"
-#include "store/url.h"
 
 /* "+": options end where the arguments begin, because behind a name there may be a command. */
 int tool_option(int argc, char **argv, const char *letters, const struct option *options)

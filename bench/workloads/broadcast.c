@@ -13,7 +13,7 @@
 #include "bench/grant.h"
 #include "bench/server.h"
 #include "bench/workload.h"
-#include "redis/scripts.h"
+#include "stores/redis/wire/scripts.h"
 
 #define OVER (-1)
 #define KEY_OF_WAITERS "dmutex:{bench}:cond:broadcast"

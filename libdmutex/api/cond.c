@@ -10,7 +10,7 @@
 #include "api/local.h"
 #include "api/object.h"
 #include "base/error.h"
-#include "runtime/condition.h"
+#include "process/calls/condition.h"
 #include "store/verdict.h"
 
 /* ---- the object -------------------------------------------------------------------------- */

@@ -9,9 +9,9 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "dmutex/mutex.h"
-#include "runtime/line.h"
-#include "runtime/release.h"
-#include "runtime/steps.h"
+#include "process/calls/release.h"
+#include "process/claims/line.h"
+#include "process/claims/steps.h"
 #include "store/verdict.h"
 
 /*

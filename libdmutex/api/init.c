@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/rank.h"
 #include "dmutex/mutex.h"
-#include "runtime/leave.h"
-#include "runtime/release.h"
-#include "runtime/steps.h"
+#include "process/calls/release.h"
+#include "process/claims/leave.h"
+#include "process/claims/steps.h"
 
 /*
  * Across hosts there are no priorities; the drop-in header takes inheritance for a hint. Asked for mutexes of the

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "dmutex/error.h"
 #include "dmutex/version.h"
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 
 /*
  * The first use of a mutex may be under way in another thread: then this call waits for the lock START, and is EBUSY.

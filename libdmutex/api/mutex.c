@@ -8,9 +8,9 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "base/probe.h"
-#include "runtime/fast.h"
-#include "runtime/leave.h"
-#include "runtime/release.h"
+#include "process/calls/release.h"
+#include "process/claims/fast.h"
+#include "process/claims/leave.h"
 
 /* The fast path has led the thread into another mutex, or past the end of a hold. */
 static void put_back(void)

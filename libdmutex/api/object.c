@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/automatic.h"
 #include "api/local.h"
 #include "base/error.h"
+#include "names/automatic.h"
 
 /* The public header spells these numbers out, because the header must compile without feature macros. */
 _Static_assert(sizeof(dmutex_t) == 256 && _Alignof(dmutex_t) == 8, "the size of dmutex_t is part of the ABI");

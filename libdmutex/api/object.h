@@ -9,7 +9,7 @@
 #define DM_API_OBJECT_H
 
 #include "dmutex/types.h"
-#include "runtime/acquire.h"
+#include "process/calls/acquire.h"
 
 #define DM_MARK_DESTROYED 0x64656164u /* dmutex_t.dm_state after dmutex_destroy() */
 #define DM_NAMED_DESTROYED 255        /* dmutex_t.dm_named of a destroyed local mutex: not a mutex any more */

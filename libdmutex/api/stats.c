@@ -4,7 +4,7 @@
 
 #include "api/object.h"
 #include "base/error.h"
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 
 /*
  * The counters are summed up in a copy, because a failure leaves the caller's structure untouched. Another struct_size

@@ -8,8 +8,8 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "runtime/release.h"
-#include "runtime/testserver.h"
+#include "process/calls/release.h"
+#include "process/life/testserver.h"
 
 int dmutex_test_server_start(dmutex_test_server_t **ret_server)
 {

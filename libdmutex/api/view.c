@@ -6,8 +6,8 @@
 
 #include "api/object.h"
 #include "base/rank.h"
-#include "runtime/ending.h"
-#include "runtime/steps.h"
+#include "process/claims/steps.h"
+#include "process/life/ending.h"
 #include "store/verdict.h"
 
 /* The claim that waits in the store's queue; a process has one for each line of threads.  State lock held. */

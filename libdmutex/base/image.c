@@ -28,7 +28,7 @@ static uintptr_t end_of_readonly(const struct dl_phdr_info *info, const ElfW(Phd
 
 /*
  * A segment beyond the room is left out. The safe side: an object in it belongs to no module, so its automatic name is
- * refused (rule 3 of api/automatic.h).
+ * refused (rule 3 of names/automatic.h).
  */
 static void add_part(struct dm_image *image, const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
 {

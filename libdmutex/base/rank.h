@@ -13,16 +13,16 @@
 #include <stdbool.h>
 
 enum dm_rank {
-    DM_RANK_GATE,    /* runtime/loop.c: the loop thread runs; left only in poll and in callbacks */
-    DM_RANK_START,   /* runtime/runtime.c: the runtime is being made or configured */
-    DM_RANK_STATE,   /* runtime/registry.c: names, attempts, everything the core decides on */
-    DM_RANK_QUORUM,  /* store/quorum.c: what the servers of a quorum have said */
-    DM_RANK_FLEET,   /* redis/fleet.c: the nodes of a Cluster, and which node serves a slot */
-    DM_RANK_CONN,    /* link/link.c: one link's socket, slots and buffers */
-    DM_RANK_LOOKOUT, /* redis/lookout.c: what the sentinels say */
-    DM_RANK_NODE,    /* redis/node.c: which server a link is connected to */
-    DM_RANK_TLS,     /* link/tls.c: a thread goes into OpenSSL to shake hands */
-    DM_RANK_LOG,     /* base/log.c: the log's destination */
+    DM_RANK_GATE,         /* process/keep/loop.c: the loop thread runs; left only in poll and in callbacks */
+    DM_RANK_START,        /* process/life/runtime.c: the runtime is being made or configured */
+    DM_RANK_STATE,        /* process/claims/registry.c: names, attempts, everything the core decides on */
+    DM_RANK_QUORUM,       /* stores/quorum/quorum.c: what the servers of a quorum have said */
+    DM_RANK_FLEET,        /* stores/redis/cluster/fleet.c: the nodes of a Cluster, and which node serves a slot */
+    DM_RANK_CONN,         /* link/link.c: one link's socket, slots and buffers */
+    DM_RANK_MASTER_WATCH, /* stores/redis/sentinel/master_watch.c: what the sentinels say */
+    DM_RANK_NODE,         /* stores/redis/node/node.c: which server a link is connected to */
+    DM_RANK_TLS,          /* link/tls.c: a thread goes into OpenSSL to shake hands */
+    DM_RANK_LOG,          /* base/log.c: the log's destination */
     DM_RANK_COUNT
 };
 

@@ -39,7 +39,7 @@ struct dm_self {
 };
 
 /*
- * The part of a thread's record that the fast path reads (runtime/fast.h): in the thread's static storage, found
+ * The part of a thread's record that the fast path reads (process/claims/fast.h): in the thread's static storage, found
  * without a call.
  */
 struct dm_self_fast {

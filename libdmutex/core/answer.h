@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The answers that a lock store can give about an attempt.  The store is a seam: redis/ is one store; the core knows
- * only these words.
+ * The answers that a lock store can give about an attempt.  The store is a seam: stores/redis/ is one store; the core
+ * knows only these words.
  */
 #ifndef DM_CORE_ANSWER_H
 #define DM_CORE_ANSWER_H

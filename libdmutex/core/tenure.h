@@ -3,11 +3,11 @@
  * A tenure: one hold of the store's, as the threads of this process use the hold one after another.
  *
  * The word says which thread is inside.  While the word is OPEN, threads enter and leave by one swap each, without the
- * state lock (runtime/fast.h).  All other changes happen under the state lock, and begin with dm_tenure_close(): from
- * there on the word is the caller's until dm_tenure_publish().
+ * state lock (process/claims/fast.h).  All other changes happen under the state lock, and begin with dm_tenure_close():
+ * from there on the word is the caller's until dm_tenure_publish().
  *
- * Rules for the fast path:
- * 1. The thread swaps first, then reads the clock, then the name, then counts.  A check before the swap proves nothing:
+ * Rules for the fast path: 1. The thread swaps first, then reads the clock, then the name, then counts.  A check before
+ * the swap proves nothing:
  *    the hold may be lost, and another tenure be kept, between check and swap.
  * 2. A lost tenure stays with the thread inside: word and clock are used for no other hold before that thread has come
  *    by under the state lock.

@@ -19,7 +19,7 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_as
     call->is_asleep = is_asleep;
 }
 
-/* A follower sleeps on the thread's semaphore.  The leader sleeps in ppoll(), or glances, and looks at is_called. */
+/* A follower sleeps on the thread's semaphore.  The leader sleeps in ppoll(), or spins, and looks at is_called. */
 void dm_link_wake(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);

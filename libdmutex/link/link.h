@@ -140,7 +140,7 @@ struct dm_link_watch {
     int fd;
     short events;
     int64_t due_ns;    /* CLOCK_BOOTTIME; DM_NEVER */
-    bool is_attended;  /* a leader sleeps in ppoll() on the descriptor, or glances */
+    bool is_attended;  /* a leader sleeps in ppoll() on the descriptor, or spins */
     uint64_t activity; /* grows with every reply read */
     bool is_closed;    /* the connection broke, or was never wanted */
     bool was_wanted;   /* somebody once did */

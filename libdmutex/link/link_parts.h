@@ -23,7 +23,7 @@ struct dm_caller {
     bool is_done;
     bool is_asleep;              /* as a follower */
     bool is_listening;           /* waits for a post to the thread: see dm_link_listen() */
-    bool is_posted;              /* a sleep as a follower, or a glance, took a post */
+    bool is_posted;              /* a sleep as a follower, or a spin, took a post */
     bool is_called;              /* woken while glancing */
     int cancel_state;            /* of the sleeps; elsewhere cancellation is disabled */
     unsigned permanent_failures; /* the session's, when the call began */
@@ -43,9 +43,9 @@ struct dm_link {
     int leader_bell;           /* an eventfd */
     unsigned asleep, draining; /* calls with is_asleep, with drains: a reply to one of thousands walks past none */
     int64_t next_glance_ns;    /* CLOCK_BOOTTIME */
-    struct dm_habit glances, reads_at_once; /* see turns.c */
-    bool is_glancing;                       /* the leader is awake, and needs no bell */
-    bool is_left_to_leader;                 /* see dm_link_leave_to_leader() */
+    struct dm_habit spins, reads_at_once; /* see turns.c */
+    bool is_glancing;                     /* the leader is awake, and needs no bell */
+    bool is_left_to_leader;               /* see dm_link_leave_to_leader() */
 
     struct dm_slot *finished, **finished_end; /* handlers to be called without the lock */
 };

@@ -8,14 +8,14 @@
 #include "link/link_parts.h"
 
 /*
- * How long a leader glances before sleeping.  A server on this machine has to wake up, and answers by TLS, or as one of
+ * How long a leader spins before sleeping.  A server on this machine has to wake up, and answers by TLS, or as one of
  * several, after 100 us and more: as long as the leader itself would need to wake up.
  */
 #define GLANCE_NS (50 * DM_NS_PER_US)
 #define GLANCE_NEAR_NS (200 * DM_NS_PER_US)
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 
-/* A yield on a busy core may take some ms: so many times as long as a glance is late, no thread glances. */
+/* A yield on a busy core may take some ms: so many times as long as a spin is late, no thread spins. */
 #define PAY_BACK 30
 #define LATE_MOST_NS (50 * DM_NS_PER_MS) /* later than that the process was stopped, or the machine was suspended */
 
@@ -114,9 +114,9 @@ static void pay_back(struct dm_link *link, int64_t now_ns, int64_t end_ns)
 /*
  * True if the caller is to look: bytes came, or another thread calls.  A yield costs the rest of the thread's slice,
  * which threads that hand a name on would miss: where threads of one process use the link at once, a core that is
- * wanted ends the glance.
+ * wanted ends the spin.
  */
-static bool glance(struct dm_link *link, struct dm_caller *me)
+static bool spin(struct dm_link *link, struct dm_caller *me)
 {
     int64_t now_ns, end_ns = dm_clock_boot_ns() + (link->session.is_near ? GLANCE_NEAR_NS : GLANCE_NS);
     bool is_in_the_way, is_seen;
@@ -135,7 +135,7 @@ static bool glance(struct dm_link *link, struct dm_caller *me)
 }
 
 /*
- * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first glances for
+ * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first spins for
  * a while: it reads, again and again.  poll() would be a call more when the answer is there, and takes longer.  Where
  * answers take longer, or other threads of the process need this core, that is a habit to leave out.
  */
@@ -143,10 +143,10 @@ static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 {
     bool is_seen;
 
-    if (dm_clock_boot_ns() < link->next_glance_ns || !is_worthwhile(&link->glances))
+    if (dm_clock_boot_ns() < link->next_glance_ns || !is_worthwhile(&link->spins))
         return false;
-    is_seen = glance(link, me);
-    note_use(&link->glances, is_seen);
+    is_seen = spin(link, me);
+    note_use(&link->spins, is_seen);
     return is_seen;
 }
 

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "store/url.h"
+#include "config/url.h"
 
 /* Sets url->path to the local server's socket.  Nothing is created.  False with the reason. */
 bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stores that are compiled in.  Each is defined by its folder, which lies above this layer; runtime/ opens a store
+ * The stores that are compiled in.  Each is defined by its folder, which lies above this layer; process/ opens a store
  * by this declaration, and so includes no header of the folder.
  */
 #ifndef DM_STORE_DRIVERS_H

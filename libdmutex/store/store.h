@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wall between the process and a lock store.  runtime/ and api/ know a store by this header alone; a store is a
- * table of operations, and knows the process by struct dm_host alone.  redis/ is one store, tests/sim/plain.c another.
+ * The wall between the process and a lock store.  process/ and api/ know a store by this header alone; a store is a
+ * table of operations, and knows the process by struct dm_host alone.  stores/redis/ is one store, tests/sim/plain.c
+ * another.
  *
  * 1. An operation with a deadline blocks until then at most; the calling thread holds no lock.  The verdict is
  *    DM_SAYS_NOTHING if no usable answer came; ret_reason, which the caller sets to "" beforehand, says why.
- * 2. An operation named post never blocks.  True: the request is on the way, and the handler is called once.
- * 3. Handlers and the functions of struct dm_host are called without locks, by any thread inside an operation, except
+ * 2. An operation named post never blocks.  True: the request is on the way, and the handler is called once. 3.
+ * Handlers and the functions of struct dm_host are called without locks, by any thread inside an operation, except
  *    by an operation that says "quietly".
- * 4. Requests of one process about one name are executed in the order of sending.
- * 5. A store never takes an answer for a grant that the server did not give; no server is trusted.
+ * 4. Requests of one process about one name are executed in the order of sending. 5. A store never takes an answer for
+ * a grant that the server did not give; no server is trusted.
  */
 #ifndef DM_STORE_STORE_H
 #define DM_STORE_STORE_H
@@ -17,17 +18,17 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "base/rank.h"
+#include "config/url.h"
 #include "core/answer.h"
 #include "core/hold.h"
 #include "dmutex/types.h"
-#include "store/url.h"
 #include "store/watch.h"
 
 #define DM_BATCH 100
 #define DM_LANES 256
 
 /*
- * Names have keys in this process (runtime/registry.h):
+ * Names have keys in this process (process/claims/registry.h):
  *
  *      n NAME          of a mutex              c NAME              of a condition
  *      a ID            anonymous mutex         d ID GROUP          anonymous condition

@@ -5,7 +5,7 @@
 
 #include <dmutex/dmutex.h>
 
-#include "base/conffile.h"
+#include "config/conffile.h"
 #include "refuse.h"
 #include "shared/url_file.h"
 
@@ -44,7 +44,7 @@ static bool read_file(struct plan *plan, const char *path, GError **error)
 
 /*
  * dmutex.conf(5), which is also the library's. The path is kept, because a password in Url= is handed on by the file
- * and not by the environment (set_server()). The path is absolute, as base/conffile.c makes it.
+ * and not by the environment (set_server()). The path is absolute, as config/conffile.c makes it.
  */
 static bool read_conffile(struct plan *plan, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Promise P3 with Sentinel: the sentinels promote replicas again and again, replaced masters go on as writable masters
- * for seconds, and no two threads own a mutex.  Without the lookout's word and without grace two threads do.
+ * for seconds, and no two threads own a mutex.  Without the master watch's word and without grace two threads do.
  *
  * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_SWITCHES sets the number of switches.
  */
@@ -10,8 +10,8 @@
 #include "../lib/hosts.h"
 #include "group.h"
 #include "link/link.h"
-#include "redis/lookout.h"
 #include "runs.h"
+#include "stores/redis/sentinel/master_watch.h"
 
 #define IN_A_ROUND 3
 #define ENOUGH 30 /* switches without a second owner: then switches are harmless */
@@ -21,14 +21,14 @@
 
 static bool is_blind;
 
-bool __real_dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number);
-bool __wrap_dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number);
+bool __real_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number);
+bool __wrap_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number);
 void __real_dm_link_close(struct dm_link *link, const char *reason);
 void __wrap_dm_link_close(struct dm_link *link, const char *reason);
 
-bool __wrap_dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number)
+bool __wrap_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number)
 {
-    return is_blind || __real_dm_lookout_is_fresh(lookout, number);
+    return is_blind || __real_dm_master_watch_is_fresh(master_watch, number);
 }
 
 void __wrap_dm_link_close(struct dm_link *link, const char *reason)

@@ -197,7 +197,7 @@ void cut_connections(void)
     }
 }
 
-/* The guide of a Cluster asks for the map once, and may have lost its connection behind that. */
+/* The slot map of a Cluster asks for the map once, and may have lost its connection behind that. */
 static bool has_usual_descriptors(const struct outcome *usual)
 {
     int count = open_descriptors();

@@ -10,7 +10,7 @@
 # includes: each #include of the library and its public headers, as grep -n prints it.
 includes()
 {
-    (cd "$srcdir/libdmutex" && grep -nE '^[[:space:]]*#[[:space:]]*include' -- */*.[ch])
+    (cd "$srcdir/libdmutex" && grep -rnE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include' -- *)
     (cd "$srcdir/include" && grep -nE '^[[:space:]]*#[[:space:]]*include' -- dmutex/*.h)
 }
 
@@ -24,25 +24,34 @@ as_triples()
         sub(/^[^<"]*[<"]/, "", included)
         sub(/[>"].*/, "", included)
         if (/"/ && included !~ /\//) {
-            floor = file
-            sub(/\/.*/, "/", floor)
+            room = file
+            sub(/[^\/]*$/, "", room)
             if (included != "config.h")
-                included = floor included
+                included = room included
         }
         print file, $2, included
     }'
 }
 
-# complain_about PROGRAM: an awk program over the triples sees file, line, included, and the floors
-# of both as floor and target: 1 is base, 0 is none.
+# The rooms, from the ground up. A folder is a room of its own if it is named here; else it belongs to the folder above.
+rooms="base config core store link stores/redis/wire stores/redis/sentinel stores/redis/node stores/redis/cluster
+stores/redis stores/quorum spawn process names api"
+
+# complain_about PROGRAM: an awk program over the triples sees file, line, included, and the heights of both rooms as
+# floor and target: 1 is base, 0 is none.
 complain_about()
 {
-    awk 'BEGIN {
-        floors = split("base core store link redis spawn runtime api", order, " ")
+    awk -v rooms="$rooms" 'BEGIN {
+        floors = split(rooms, order)
         for (i = 1; i <= floors; i++)
             height[order[i]] = i
     }
-    function height_of(path) { sub(/\/.*/, "", path); return path in height ? height[path] : 0 }
+    function height_of(path) {
+        while (sub(/\/[^\/]*$/, "", path))
+            if (path in height)
+                return height[path]
+        return 0
+    }
     function complain(why) { print file ":" line ": <" included "> " why }
     {
         file = $1; line = $2; included = $3
@@ -67,23 +76,23 @@ includes | as_triples >"$scratch/includes"
 
 complain_about 'floor && target > floor { complain("is on a higher floor") }
     !floor && target { complain("is not public") }
-    included ~ /\.\.\// { complain("is not spelled as floor/file.h") }'
-result "includes go down: base < core < store < link < redis < spawn < runtime < api"
+    included ~ /\.\.\// { complain("is not spelled as room/file.h") }'
+result "includes go down, from room to room"
 
 complain_about 'included ~ /^(glib|gio|gobject)[.\/-]/ {
-        if (file !~ /^runtime\/(loop|registry)\.c$/)
+        if (file !~ /^process\/(keep\/loop|claims\/registry)\.c$/)
             complain("is glib, which is used in loop.c and registry.c only")
         uses[file]
     }
     END {
-        if (!("runtime/loop.c" in uses && "runtime/registry.c" in uses))
+        if (!("process/keep/loop.c" in uses && "process/claims/registry.c" in uses))
             print "loop.c and registry.c do not both include glib: the rule is out of date"
     }'
-result "glib is included in two files of runtime/ only"
+result "glib is included in two files of process/ only"
 
-complain_about 'included ~ /hiredis/ && floor != height["link"] && floor != height["redis"] {
-        complain("is hiredis, which is used in link/ and redis/ only") }'
-result "hiredis is included in link/ and redis/ only"
+complain_about 'included ~ /hiredis/ && file !~ /^(link|stores\/redis)\// {
+        complain("is hiredis, which is used in link/ and stores/redis/ only") }'
+result "hiredis is included in link/ and stores/redis/ only"
 
 complain_about 'included ~ /^openssl\// && file !~ /^link\/tls(_errors|_files|_words)?\.c$/ {
         complain("is OpenSSL, which is used in tls.c, tls_errors.c, tls_files.c and tls_words.c only") }'
@@ -132,18 +141,22 @@ result "the files of link/ include in one direction"
 ) >"$scratch/complaints"
 result "the files of link/ call in one direction"
 
-complain_about 'floor > height["redis"] && (target == height["redis"] || target == height["link"]) {
-        complain("is behind the wall: include store/store.h") }'
-result "runtime/ and api/ know a store by store/ alone"
+complain_about 'file !~ /^(link|stores)\// && included ~ /^(link|stores)\// {
+        complain("is behind the wall: include store/store.h") }
+    file ~ /^stores\// && included ~ /^stores\// {
+        kind = file; sub(/^stores\//, "", kind); sub(/\/.*/, "", kind)
+        if (included !~ "^stores/" kind "/")
+            complain("is of another store") }'
+result "a store is known by store/ alone"
 
-complain_about 'included == "store/drivers.h" && floor > height["redis"] && file != "runtime/runtime.c" {
+complain_about 'included == "store/drivers.h" && file !~ /^stores\// && file != "process/life/runtime.c" {
         complain("is for the file that opens a store") }'
 result "one file names the stores that there are"
 
 (cd "$srcdir/libdmutex" &&
-    grep -nE '(\<redis[A-Z]|\<freeReply|\<REDIS_[A-Z])' base/*.[ch] core/*.[ch] store/*.[ch] runtime/*.[ch] api/*.[ch]) \
+    grep -nE '(\<redis[A-Z]|\<freeReply|\<REDIS_[A-Z])' -r base config core store stores/quorum spawn process names api) \
     >"$scratch/complaints"
-result "names of hiredis appear in link/ and redis/ only"
+result "names of hiredis appear in link/ and stores/redis/ only"
 
 complain_about 'floor == height["core"] && included ~ /^(pthread|time)\.h$/ {
         complain("is not for core/, which has neither threads nor a clock") }'
@@ -151,7 +164,7 @@ result "core/ includes neither <pthread.h> nor <time.h>"
 
 # A claim has its hold in the member `hold`, and a function of the outside a pointer of that name.
 (cd "$srcdir/libdmutex" &&
-    grep -nE '(->|\.)?\<hold(\.|->)[a-z_.]+ *(=[^=]|\+\+|--|[-+|&]=)' store/*.[ch] redis/*.[ch] runtime/*.[ch] api/*.[ch]) \
+    grep -nE '(->|\.)?\<hold(\.|->)[a-z_.]+ *(=[^=]|\+\+|--|[-+|&]=)' -r config store link stores spawn process names api) \
     >"$scratch/complaints"
 result "core/ alone writes the fields of a hold"
 
@@ -161,7 +174,7 @@ result "no header includes itself by way of others"
 
 (
     cd "$srcdir" || exit
-    for file in include/dmutex/*.h libdmutex/*/*.[ch] libdmutex/*/*/*.lua; do
+    for file in include/dmutex/*.h $(find libdmutex -name "*.[ch]" -o -name "*.lua"); do
         grep -qF " $file" libdmutex/local.mk || echo "$file is not in libdmutex/local.mk"
     done
 ) >"$scratch/complaints"
@@ -200,13 +213,12 @@ for standard in c++11 c++14 c++17 c++20; do
 done
 
 : >"$scratch/complaints"
-for header in "$srcdir"/libdmutex/*/*.h; do
-    floor=$(basename "$(dirname "$header")")
-    case $floor in
-        link | redis) library_cflags=$HIREDIS_CFLAGS ;;
+for header in $(cd "$srcdir/libdmutex" && find . -name '*.h' | sed 's,^\./,,'); do
+    case $header in
+        link/* | stores/redis/*) library_cflags=$HIREDIS_CFLAGS ;;
         *) library_cflags= ;;
     esac
-    compile "$floor/${header##*/}" \
+    compile "$header" \
         $CC -x c -std=gnu11 -D_GNU_SOURCE -I. -I"$srcdir/libdmutex" $library_cflags
 done
 result "each internal header compiles alone"

@@ -20,7 +20,7 @@ keeper        shared dmutex
 END
 
 # Files of the library that are compiled into the layer as well.
-library_files='base/conffile.h base/file.h base/fileid.h base/output.h base/own_signal.h base/place.h base/relay.h'
+library_files='config/conffile.h base/file.h base/fileid.h base/output.h base/own_signal.h base/place.h base/relay.h'
 library_files="$library_files base/shield.h base/stderr.h base/text.h"
 
 # includes: each #include as FOLDER FILE LINE INCLUDED, with an include of the same folder spelled in full.
@@ -52,7 +52,7 @@ awk -v library_files="$library_files" '
             if ($1 != "run" && $1 != "keeper") complain("is glib, which is used in run/ and keeper/ only")
         if ($4 ~ /\.\.\//) complain("is not spelled as folder/file.h")
         if ($4 ~ /hiredis/) complain("is hiredis, which is for the library only")
-        if (target ~ /^(base|core|store|link|redis|runtime|spawn|api)$/) complain("is of the library")
+        if (target ~ /^(base|config|core|store|stores|link|process|spawn|api)$/) complain("is of the library")
         if ((target in known || target == "dmutex") && target != $1 && !(($1, target) in allowed))
             complain("is not below " $1 "/")
     }' "$scratch/allowed" "$scratch/includes" >"$scratch/complaints"
@@ -67,7 +67,7 @@ awk '{
 result "no file of the preload layer includes itself by way of others"
 
 # dmutex show asks a keeper for its jobs, in the keeper's words.
-(cd "$srcdir" && grep -nE '#[[:space:]]*include "(shared|module|observer|run|keeper)/' -- libdmutex/*/*.[ch] tools/*.c) |
+(cd "$srcdir" && grep -nE '#[[:space:]]*include "(shared|module|observer|run|keeper)/' -- $(find libdmutex -name "*.[ch]") tools/*.c) |
     grep -v '^tools/keeper.c:[0-9]*:#include "shared/keeper_talk.h"$' |
     sed 's/$/ is of the preload layer/' >"$scratch/complaints"
 result "the library and the tools include nothing of the preload layer but the words of a keeper"

@@ -11,7 +11,7 @@
 #include "far_end.h"
 #include "fuzz.h"
 #include "link/link_parts.h"
-#include "redis/node.h"
+#include "stores/redis/node/node.h"
 
 #define POSTS 3
 #define GREETED "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n:7\r\n$31\r\n\nrun_id:0123456789abcdef01234567\r\n+OK\r\n:9\r\n"

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "redis/store_parts.h"
-#include "runtime/inbox.h"
-#include "runtime/line.h"
-#include "runtime/loop.h"
-#include "runtime/steps.h"
+#include "process/claims/line.h"
+#include "process/claims/steps.h"
+#include "process/keep/inbox.h"
+#include "process/keep/loop.h"
 #include "store/drivers.h"
+#include "stores/redis/parts.h"
 
 #define RUN "0123456789abcdef"
 #define LEASE_MS 600000 /* no pause of the machine ends the lease */

@@ -9,7 +9,7 @@
 #include <dmutex/dmutex.h>
 
 #include "fuzz.h"
-#include "redis/keys.h"
+#include "stores/redis/wire/keys.h"
 
 #define NAMES 2
 

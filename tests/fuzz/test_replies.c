@@ -10,10 +10,10 @@
 #include "../lib/fleet_of_one.h"
 #include "fuzz.h"
 #include "link/reader.h"
-#include "redis/greeting.h"
-#include "redis/keys.h"
-#include "redis/reply.h"
-#include "redis/store_parts.h"
+#include "stores/redis/node/greeting.h"
+#include "stores/redis/parts.h"
+#include "stores/redis/wire/keys.h"
+#include "stores/redis/wire/reply.h"
 
 static const char *const seeds[] = {
     "a*4\r\n$5\r\nowned\r\n$16\r\n1700000000000000\r\n:1\r\n:1700000000000000\r\n",

@@ -13,8 +13,8 @@
 #include "far_end.h"
 #include "fuzz.h"
 #include "link/link_parts.h"
-#include "redis/council.h"
-#include "redis/sentinel.h"
+#include "stores/redis/sentinel/council.h"
+#include "stores/redis/sentinel/sentinel.h"
 
 #define ID "0123456789abcdef0123456789abcdef01234567"
 #define OTHER_ID "fedcba9876543210fedcba9876543210fedcba98"

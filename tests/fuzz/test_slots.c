@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 #include "link/reader.h"
-#include "redis/slots.h"
+#include "stores/redis/wire/slots.h"
 
 #define ASKED "asked.example"
 #define ID "$40\r\n0123456789012345678901234567890123456789\r\n"

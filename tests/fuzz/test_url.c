@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "config/url.h"
 #include "fuzz.h"
-#include "store/url.h"
 
 #define SECRET "s3cret"
 #define SECRET_ENCODED "s3%63ret"

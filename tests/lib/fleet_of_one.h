@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stands in for redis/fleet.c in programs that replace the node: one server, `the_member`.  Included by one file of a
- * program.
+ * Stands in for stores/redis/cluster/fleet.c in programs that replace the node: one server, `the_member`.  Included by
+ * one file of a program.
  */
 #ifndef TEST_FLEET_OF_ONE_H
 #define TEST_FLEET_OF_ONE_H
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/fleet.h"
+#include "stores/redis/cluster/fleet.h"
 
 static struct dm_member the_member;
 static uint64_t since_us;  /* of the server */
@@ -46,7 +46,7 @@ void dm_node_let_go(struct dm_node *node)
     (void)node;
 }
 
-uint64_t dm_line_server(struct dm_node_link *line, struct dm_server *ret_server)
+uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_server)
 {
     (void)line;
     *ret_server = (struct dm_server){ .since_us = since_us };

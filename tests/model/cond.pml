@@ -773,7 +773,7 @@ end:
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-/* runtime/condition.c leave_condition(): after a request without an answer, only the server knows if a signal came first. */
+/* process/calls/condition.c leave_condition(): after a request without an answer, only the server knows if a signal came first. */
 #define may_leave(c) (is_waiting(c) || k[c].was_asked)
 #define may_send(c) (k[c].is_up && len(command[c]) + len(reply[c]) < PIPE)
 
@@ -856,7 +856,7 @@ inline hear_wanted(c)
 }
 #endif
 
-/* runtime/condition.c: the store has ended the hold. */
+/* process/calls/condition.c: the store has ended the hold. */
 inline close_hold(c) { k[c].leaving = 0; k[c].has_unanswered = 0 }
 
 /* core/hold.c on_unknown(): begins another attempt.  The condition's waiter comes back, which is a spurious wake-up. */
@@ -996,7 +996,7 @@ proctype client(byte c)
 {
 end:
     do
-    /* runtime/acquire.c */
+    /* process/calls/acquire.c */
     :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == ASKING && may_send(c) ->
         command[c]!ACQUIRE, id_of(c, k[c].attempt), k[c].owed;
         k[c].is_poll_newest = 0;
@@ -1049,7 +1049,7 @@ end:
         k[c].is_poll_newest = 0;
         k[c].thread = LEFT }
     :: d_step { !k[c].is_dead && k[c].thread == LEAVES && k[c].phase != ASKING -> close_hold(c); k[c].thread = SLEEPS }
-#ifdef STAYS /* a control: no answer in time, and the thread goes on with the hold, as runtime/condition.c once did */
+#ifdef STAYS /* a control: no answer in time, and the thread goes on with the hold, as process/calls/condition.c once did */
     :: d_step { !k[c].is_dead && k[c].thread == LEAVES && k[c].has_unanswered && k[c].phase == ASKING ->
         k[c].owed = k[c].owed | bit(k[c].attempt);
         k[c].attempt = k[c].leaving;
@@ -1094,7 +1094,7 @@ end:
         k[c].is_cancelled = 1;
         k[c].thread = STOPS_WAITING }
 #endif
-    /* runtime/condition.c leave_condition() */
+    /* process/calls/condition.c leave_condition() */
     :: d_step { !k[c].is_dead && k[c].thread == STOPS_WAITING && !(k[c].is_by_condition && may_leave(c)) ->
         k[c].is_signalled = IS_SIGNALLED(k[c].is_by_condition);
         k[c].was_asked = 0;
@@ -1107,7 +1107,7 @@ end:
     :: d_step { !k[c].is_dead && k[c].thread == PASSES_ON && may_send(c) ->
         command[c]!COND_SIGNAL, id_of(c, k[c].attempt), 1;
         k[c].thread = PASSED }
-    /* runtime/pump.c */
+    /* process/keep/pump.c */
 #ifdef RENEWAL_TAKES_THE_SIGNAL /* before the thread is back and asks if a signal brought the hold */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].is_up && len(command[c]) == 0 && is_carried && is_held && hold == id_of(c, k[c].attempt) -> is_carried = 0 }
 #endif

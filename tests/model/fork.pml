@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fork(): a parent owns, waits, or is just sending, and the child goes on with a copy of all data of the
- * parent at the fork: runtime/runtime.c's handlers of pthread_atfork().
+ * parent at the fork: process/life/runtime.c's handlers of pthread_atfork().
  *
  * The parent has two threads: the application's thread forks; the loop thread sends commands, each in two writes,
  * and changes tables in two steps.  The child has the application's thread only.  A rival waits for the lock.

@@ -1054,7 +1054,7 @@ inline forget_proofs(c)
 #define is_word_of_my_server(c) true
 #endif
 
-/* runtime/inbox.c: ignores a message about an attempt that is no claim any more; a message from another server than the
+/* process/keep/inbox.c: ignores a message about an attempt that is no claim any more; a message from another server than the
  * inbox's server is only a hint. */
 inline take_message(c)
 {
@@ -1167,7 +1167,7 @@ proctype client(byte c)
 {
 end:
     do
-    /* runtime/acquire.c */
+    /* process/calls/acquire.c */
     :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == ASKING && may_send(c) && may_ask(c) ->
         make_serial(c);
 #ifdef ENQUEUE_BEFORE_SUBSCRIBE
@@ -1191,7 +1191,7 @@ end:
         k[c].asked = k[c].last;
         k[c].thread = CANCELS }
 #endif
-    /* runtime/release.c: the thread goes on at once, as without an answer in time; a lost hold is not unlocked */
+    /* process/calls/release.c: the thread goes on at once, as without an answer in time; a lost hold is not unlocked */
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && is_certain(c) && may_post(c) ->
         k[c].phase = OVER;
         k[c].owed = k[c].owed | bit(k[c].attempt);
@@ -1202,7 +1202,7 @@ end:
         :: else
         fi;
         end_round(c) }
-    /* runtime/pump.c */
+    /* process/keep/pump.c */
     :: d_step { !k[c].is_dead && k[c].phase == HELD && k[c].certain == 0 -> lose(c) }
     :: d_step { !k[c].is_dead && is_poll_due(c) && !k[c].polled && k[c].phase == QUEUED && may_send(c) ->
         k[c].is_poll_due = 0;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 
 static void read_claim(const struct dm_claim *claim, struct line_state *ret_state)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/scripts.h"
+#include "stores/redis/wire/scripts.h"
 
 #define ARGUMENTS_MAX 1024
 #define TEXTS 1024

@@ -4,10 +4,10 @@
 #include "api/object.h"
 #include "base/rank.h"
 #include "base/self.h"
-#include "redis/store_parts.h"
-#include "runtime/inbox.h"
-#include "runtime/line_parts.h"
-#include "runtime/registry.h"
+#include "process/claims/line_parts.h"
+#include "process/claims/registry.h"
+#include "process/keep/inbox.h"
+#include "stores/redis/parts.h"
 
 #include "../lib/testlib.h"
 

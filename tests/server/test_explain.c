@@ -7,7 +7,7 @@
 
 #include "../lib/testlib.h"
 
-/* Long enough to be explained, see runtime/explain.c. */
+/* Long enough to be explained, see process/calls/explain.c. */
 #define LONG_WAIT_MS 1200
 
 /* The lines of the log that are about waiting, and their number. */

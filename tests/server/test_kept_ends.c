@@ -14,7 +14,7 @@
 
 #include "kept.h"
 #include "line_state.h"
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 #include "stops.h"
 
 static dmutex_t mutex; /* of this process */

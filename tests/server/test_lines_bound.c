@@ -10,7 +10,7 @@
 #include "../lib/actor_parts.h"
 #include "core/tenure.h"
 #include "line_state.h"
-#include "runtime/registry.h"
+#include "process/claims/registry.h"
 #include "warm.h"
 
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */

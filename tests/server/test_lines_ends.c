@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "line_state.h"
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 #include "stops.h"
 #include "warm.h"
 

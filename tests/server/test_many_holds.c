@@ -6,7 +6,7 @@
 
 #define HOLDS 2500
 #define LEASE 6000
-#define UNDER_WAY 16 /* batches, as in runtime/pump.c */
+#define UNDER_WAY 16 /* batches, as in process/keep/pump.c */
 
 static struct proxy *proxy;
 static dmutex_t holds[HOLDS];

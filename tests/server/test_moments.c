@@ -12,9 +12,9 @@
 
 #include "link/turns.h"
 #include "pair.h"
-#include "redis/store_parts.h"
-#include "runtime/loop.h"
-#include "runtime/steps.h"
+#include "process/claims/steps.h"
+#include "process/keep/loop.h"
+#include "stores/redis/parts.h"
 
 #define NAMES 150     /* more than a batch */
 #define NAPS 20       /* in which a thread that does not wait goes on */

@@ -9,7 +9,7 @@
 
 #include "../lib/testlib.h"
 #include "link/link_parts.h"
-#include "redis/node.h"
+#include "stores/redis/node/node.h"
 
 static struct dm_url *url; /* as in the library, which keeps URLs for good */
 static struct dm_node node;
@@ -68,7 +68,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     assert_int_equal(dm_link_post_quietly(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
     server_kill(the_server);
     assert_int_not_equal(dm_link_post_quietly(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
-    dm_line_server(&node.commands, &server);
+    dm_node_link_server(&node.commands, &server);
     assert_false(dm_node_is_ready(&node));
     dm_node_reason(&node, node.commands.link, reason);
     assert_int_equal(answers, 0);
@@ -87,7 +87,7 @@ static bool is_another_server(uint64_t number)
 
     dm_link_work(node.commands.link);
     dm_link_want(node.commands.link);
-    return dm_node_is_ready(&node) && dm_line_server(&node.commands, &server) != number;
+    return dm_node_is_ready(&node) && dm_node_link_server(&node.commands, &server) != number;
 }
 
 /* Bytes written for one server are not sent to another, whether a new server gives grace or not. */
@@ -105,12 +105,12 @@ static void test_the_servers_number_changes_when_it_is_another_without_grace(voi
     assert_true(dm_node_init(&node, url, "inbox", &hooks));
     dm_link_want(node.commands.link);
     assert_true(dm_link_await_ready(node.commands.link, &soon));
-    command.peer = dm_line_server(&node.commands, &before);
+    command.peer = dm_node_link_server(&node.commands, &before);
     assert_int_equal(dm_link_post(node.commands.link, &command, count_answer, NULL), DM_LINK_OK);
     server_kill(the_server);
     server_restart(the_server);
     wait_until(is_another_server(command.peer));
-    dm_line_server(&node.commands, &server);
+    dm_node_link_server(&node.commands, &server);
     assert_false(dm_server_is_same_run(&before, &server));
     assert_int_equal(dm_link_post(node.commands.link, &command, count_answer, NULL), DM_LINK_OTHER);
     dm_command_free(&command);

@@ -193,7 +193,7 @@ static void test_an_attempt_is_refused_when_all_queues_are_full(void **state)
 #define HINTS 5000
 #define ASKED_BY_A_HINT 4 /* a question and a release to the server, and once more each for a waiter that others pass */
 
-/* As in store/quorum.c: some at once, then one in so many milliseconds. */
+/* As in stores/quorum/quorum.c: some at once, then one in so many milliseconds. */
 static int64_t heeded_in(int64_t ms)
 {
     return 8 + ms / 10 + 1;

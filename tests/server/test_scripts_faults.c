@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/scripts.h"
 #include "scripts.h"
+#include "stores/redis/wire/scripts.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/hold.h"
-#include "redis/keys.h"
 #include "scripts.h"
 #include "store/store.h"
+#include "stores/redis/wire/keys.h"
 
 /* What the build reads as a constant, and what Lua reads so. */
 #define CONSTANT "--@constant "
@@ -16,7 +16,7 @@
 static char *read_numbers(void)
 {
     const char *folder = getenv("srcdir");
-    FILE *file = fopen(scripts_text("%s/libdmutex/redis/lua/_numbers.lua", folder ? folder : "."), "r");
+    FILE *file = fopen(scripts_text("%s/libdmutex/stores/redis/lua/_numbers.lua", folder ? folder : "."), "r");
     size_t length;
     char *text;
 

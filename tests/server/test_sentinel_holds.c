@@ -12,7 +12,10 @@
 
 static dmutex_t mutexes[HOLDS];
 
-/* Another server is taken, and ended, while the lookout's questions are under way; nothing of the lookout stays. */
+/*
+ * Another server is taken, and ended, while the master watch's questions are under way; nothing of the master watch
+ * stays.
+ */
 static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void **state)
 {
     dmutex_test_server_t *server;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/sentinel, and a sentinel that does not shake hands before another one stands in its place. */
+/* stores/redis/sentinel/sentinel, and a sentinel that does not shake hands before another one stands in its place. */
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -10,7 +10,7 @@
 #include "../lib/talker.h"
 #include "../lib/testlib.h"
 #include "../lib/tls.h"
-#include "redis/sentinel.h"
+#include "stores/redis/sentinel/sentinel.h"
 
 #define LINKS 2 /* of a sentinel: one asks, one hears */
 

@@ -42,8 +42,8 @@ static void test_unlock_is_pending_when_the_server_does_not_answer(void **state)
 }
 
 /*
- * The first call of a process glances at the connection while other threads open it.  A thread that missed their call
- * in a glance would sleep for ever; when a glance noted no calls, one process in six did.
+ * The first call of a process spins at the connection while other threads open it.  A thread that missed their call
+ * in a spin would sleep for ever; when a spin noted no calls, one process in six did.
  */
 static void test_a_first_call_hears_that_the_connection_is_open(void **state)
 {

@@ -7,7 +7,7 @@
 #define SIM_CHECK_PARTS_H
 
 #include "check.h"
-#include "redis/keys.h"
+#include "stores/redis/wire/keys.h"
 
 #define WAITERS_MAX 64
 #define IDS (1 << 14)

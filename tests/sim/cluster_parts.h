@@ -7,8 +7,8 @@
 #define SIM_CLUSTER_PARTS_H
 
 #include "cluster.h"
-#include "redis/slots.h"
 #include "server_parts.h"
+#include "stores/redis/wire/slots.h"
 
 /* The last of all nodes hears so late of a move or a failover. */
 #define CLUSTER_HEARS_MS 1000

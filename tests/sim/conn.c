@@ -14,7 +14,7 @@
 #include "cluster.h"
 #include "fiber.h"
 #include "hooks.h"
-#include "redis/store_parts.h"
+#include "stores/redis/parts.h"
 
 #define RETRY_MIN_NS (10 * MS)
 #define RETRY_MAX_NS (250 * MS)

@@ -8,8 +8,8 @@
 #include "check.h"
 #include "core/hold.h"
 #include "plans.h"
-#include "redis/lookout.h"
-#include "redis/store_parts.h"
+#include "stores/redis/parts.h"
+#include "stores/redis/sentinel/master_watch.h"
 #include "world.h"
 
 static enum core_defect defect;
@@ -148,10 +148,10 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
 /* ---- the sentinels' word ---------------------------------------------------------------------- */
 
 /* Called by the linker's --wrap. */
-bool __real_dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number);
-bool __wrap_dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number);
+bool __real_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number);
+bool __wrap_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number);
 
-bool __wrap_dm_lookout_is_fresh(struct dm_lookout *lookout, uint64_t number)
+bool __wrap_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number)
 {
-    return defect == WORDS_COUNT_FOR_EVER || __real_dm_lookout_is_fresh(lookout, number);
+    return defect == WORDS_COUNT_FOR_EVER || __real_dm_master_watch_is_fresh(master_watch, number);
 }

@@ -25,7 +25,7 @@ enum core_defect {
     STORE_TELLS_EACH_TIME,   /* the plain store's: such a holder is told of each waiter */
     STORE_FORGETS_MARKS,     /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */
     STORE_TELLS_NO_DEATH,    /* the plain store's: no end of a lease is a death */
-    WORDS_COUNT_FOR_EVER,    /* the lookout's: a master is believed until the connection ends */
+    WORDS_COUNT_FOR_EVER,    /* the master watch's: a master is believed until the connection ends */
     SENTINELS_TELL_NO_EPOCH, /* failovers are not told apart */
     LINK_AWAITS_NO_REPLICA,  /* the link's: with wait=N, a reply counts whatever WAIT has said */
     LINK_AWAITS_NO_LOOK      /* the link's: requests wait for no answer that the server is the same */

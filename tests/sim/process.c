@@ -10,11 +10,11 @@
 #include "check.h"
 #include "fiber.h"
 #include "plain.h"
-#include "runtime/ending.h"
-#include "runtime/fast.h"
-#include "runtime/line.h"
-#include "runtime/loop.h"
-#include "runtime/pump.h"
+#include "process/claims/fast.h"
+#include "process/claims/line.h"
+#include "process/keep/loop.h"
+#include "process/keep/pump.h"
+#include "process/life/ending.h"
 #include "store/calls.h"
 #include "work.h"
 #include "world.h"
@@ -290,7 +290,7 @@ int __wrap_pthread_setcancelstate(int state, int *ret_before)
     return 0;
 }
 
-/* ---- runtime/loop.c ---------------------------------------------------------------------- */
+/* ---- process/keep/loop.c ---------------------------------------------------------------------- */
 
 void dm_loop_nudge(struct dm_loop *loop)
 {

@@ -2,18 +2,18 @@
 /*
  * Processes and their threads.
  *
- * Real are the library's core, redis/, and all deciding parts of runtime/:
+ * Real are the library's core, stores/redis/, and all deciding parts of process/:
  * acquire, release, condition, steps, call, pump, registry, inbox, loss, ending, lifetime.  Here
  * the simulator replaces files of the library:
  *
  *      base/clock.c, base/self.c, base/log.c    clocks and threads of a simulated process
- *      runtime/runtime.c, runtime/loop.c        the making of a runtime; the loop thread
+ *      process/life/runtime.c, process/keep/loop.c        the making of a runtime; the loop thread
  *      link/ but command.c, reader.c            the link (conn.c), on a made-up network
  */
 #ifndef SIM_PROCESS_H
 #define SIM_PROCESS_H
 
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 #include "server.h"
 
 struct dm_link;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../unit/random.h"
-#include "redis/scripts.h"
+#include "stores/redis/wire/scripts.h"
 
 void call_add(struct call *call, const char *format, ...)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library's runtime/runtime.h: a runtime for each process, and the store that the run is about. */
+/* The library's process/life/runtime.h: a runtime for each process, and the store that the run is about. */
 #include "process.h"
 
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "hooks.h"
 #include "marks.h"
 #include "plain.h"
-#include "runtime/inbox.h"
-#include "runtime/lifetime.h"
-#include "runtime/loop.h"
-#include "runtime/pump.h"
+#include "process/keep/inbox.h"
+#include "process/keep/loop.h"
+#include "process/keep/pump.h"
+#include "process/life/lifetime.h"
 #include "sentinels.h"
 #include "store/drivers.h"
 #include "world.h"

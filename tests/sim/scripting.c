@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "redis/scripts.h"
+#include "stores/redis/wire/scripts.h"
 
 struct scripting {
     lua_State *lua;

@@ -17,8 +17,8 @@
 
 #include "../unit/random.h"
 #include "random_calls.h"
-#include "redis/scripts.h"
 #include "scripting.h"
+#include "stores/redis/wire/scripts.h"
 
 static redisContext *real;
 static redisContext *real_inbox, *real_monitor;

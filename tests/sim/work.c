@@ -9,11 +9,11 @@
 #include "check.h"
 #include "cluster.h"
 #include "hooks.h"
-#include "runtime/acquire.h"
-#include "runtime/condition.h"
-#include "runtime/fast.h"
-#include "runtime/leave.h"
-#include "runtime/release.h"
+#include "process/calls/acquire.h"
+#include "process/calls/condition.h"
+#include "process/calls/release.h"
+#include "process/claims/fast.h"
+#include "process/claims/leave.h"
 #include "world.h"
 
 /* The current work of a thread, for checks and for messages. */

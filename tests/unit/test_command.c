@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/command: commands are bytes with lengths, so no argument can become another argument. */
+/* link/command: commands are bytes with lengths, so no argument can become another argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

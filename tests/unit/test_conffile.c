@@ -12,7 +12,7 @@
 
 #include "../lib/folder.h"
 #include "../lib/testlib.h"
-#include "base/conffile.h"
+#include "config/conffile.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

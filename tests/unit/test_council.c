@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/council: when a word of the sentinels counts, for how long, and who has a vote. */
+/* stores/redis/sentinel/council: when a word of the sentinels counts, for how long, and who has a vote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "random.h"
-#include "redis/council.h"
+#include "stores/redis/sentinel/council.h"
 
 #define FRESH 100
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/fleet: which node a request goes to, behind redirects.  No server is there: nothing is ever answered. */
+/*
+ * stores/redis/cluster/fleet: which node a request goes to, behind redirects.  No server is there: nothing is ever
+ * answered.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "redis/fleet_parts.h"
+#include "stores/redis/cluster/fleet_parts.h"
 
 #define KEY "dmutex:{group}:lock:leaf"
 #define OTHER "dmutex:{group}:lock:other" /* of the same slot */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/greeting: the commands on a new connection, and the servers that are not accepted. */
+/* stores/redis/node/greeting: the commands on a new connection, and the servers that are not accepted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "link/reader.h"
-#include "redis/greeting.h"
-#include "redis/reply.h"
+#include "stores/redis/node/greeting.h"
+#include "stores/redis/wire/reply.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

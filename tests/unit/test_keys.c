@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/keys: every name, of any bytes, has separate keys, all in one slot. */
+/* stores/redis/wire/keys: every name, of any bytes, has separate keys, all in one slot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "random.h"
-#include "redis/keys.h"
-#include "redis/slots.h"
+#include "stores/redis/wire/keys.h"
+#include "stores/redis/wire/slots.h"
 
 #define NAME_MAX_BYTES 200
 

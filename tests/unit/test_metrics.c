@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * runtime/metrics: the text, the path, and the moments of writing, under a virtual clock.  The linker's --wrap puts the
- * test's clock, loop and counters in the place of the library's.
+ * process/keep/metrics: the text, the path, and the moments of writing, under a virtual clock.  The linker's --wrap
+ * puts the test's clock, loop and counters in the place of the library's.
  */
 #include "../lib/testlib.h"
 
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/loop.h"
-#include "runtime/runtime.h"
+#include "process/keep/loop.h"
+#include "process/life/runtime.h"
 
 static int64_t now_ns, due_ns;
 static dmutex_stats_t stats;

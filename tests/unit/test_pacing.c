@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * runtime/pump with core/ and the orders of runtime/due, under a virtual clock: when thousands of holds are renewed,
- * and in how many calls.  The store answers at once; the linker's --wrap puts the test's clock and loop in the place
- * of the library's.
+ * process/keep/pump with core/ and the orders of process/claims/due, under a virtual clock: when thousands of holds are
+ * renewed, and in how many calls.  The store answers at once; the linker's --wrap puts the test's clock and loop in the
+ * place of the library's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 
 #include "../lib/range.h"
 #include "base/log.h"
-#include "runtime/line.h"
-#include "runtime/loop.h"
-#include "runtime/pump.h"
-#include "runtime/steps.h"
+#include "process/claims/line.h"
+#include "process/claims/steps.h"
+#include "process/keep/loop.h"
+#include "process/keep/pump.h"
 
 #define LEASE_MS 3000
 #define LEASE_NS (LEASE_MS * DM_NS_PER_MS)

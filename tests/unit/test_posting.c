@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * redis/store_post: each posted request is answered once, in the store's words.  The node is replaced by
+ * stores/redis/post: each posted request is answered once, in the store's words.  The node is replaced by
  * functions that note the command and give the reply that a test wants.
  */
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 
 #include "../lib/fleet_of_one.h"
 #include "link/reader.h"
-#include "redis/reply.h"
-#include "redis/store_parts.h"
+#include "stores/redis/parts.h"
+#include "stores/redis/wire/reply.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

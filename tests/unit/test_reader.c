@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "link/pipe.h"
-#include "redis/slots.h"
+#include "stores/redis/wire/slots.h"
 
 #define LEVELS_MOST 7 /* as in reader.c */
 

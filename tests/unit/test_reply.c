@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * redis/reply, and the readers of replies and messages in redis/store: no byte of a server is trusted, and only an
- * exact answer of the library's scripts is a grant.
+ * stores/redis/wire/reply, and the readers of replies and messages in stores/redis/store: no byte of a server is
+ * trusted, and only an exact answer of the library's scripts is a grant.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 
 #include "link/reader.h"
 #include "random.h"
-#include "redis/reply.h"
-#include "redis/store_parts.h"
+#include "stores/redis/parts.h"
+#include "stores/redis/wire/reply.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -253,7 +253,7 @@ static void test_release_is_read_when_answered(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         redisReply *reply = read_text(cases[i].text);
-        struct dm_answer answer = dm_store_read_release(reply, 0);
+        struct dm_answer answer = dm_redis_read_release(reply, 0);
 
         assert_int_equal(answer.verdict, cases[i].verdict);
         assert_int_equal(answer.is_wanted, cases[i].is_wanted);
@@ -276,12 +276,12 @@ static void test_poll_is_read_for_each_attempt_when_answered(void **state)
 
     (void)state;
     for (int i = 0; i < (int)COUNT(expected); i++)
-        assert_int_equal(dm_store_read_poll(reply, i).verdict, expected[i]);
-    assert_int_equal(dm_store_read_poll(reply, 0).token, 77);
-    assert_true(dm_store_read_poll(reply, 0).is_owner_dead);
-    assert_int_equal(dm_store_read_poll(reply, 0).store_us, 1000000);
-    assert_int_equal(dm_store_read_poll(reply, 1).position, 2);
-    assert_int_equal(dm_store_read_poll(reply, 1).remaining_ms, 500);
+        assert_int_equal(dm_redis_read_poll(reply, i).verdict, expected[i]);
+    assert_int_equal(dm_redis_read_poll(reply, 0).token, 77);
+    assert_true(dm_redis_read_poll(reply, 0).is_owner_dead);
+    assert_int_equal(dm_redis_read_poll(reply, 0).store_us, 1000000);
+    assert_int_equal(dm_redis_read_poll(reply, 1).position, 2);
+    assert_int_equal(dm_redis_read_poll(reply, 1).remaining_ms, 500);
     dm_reply_free(reply);
 }
 
@@ -291,13 +291,13 @@ static void test_renewal_is_read_for_each_lock_when_answered(void **state)
     redisReply *reply = read_text("*6\r\n:1000000\r\n:0\r\n:1\r\n:2\r\n:-1\r\n$1\r\nx\r\n");
 
     (void)state;
-    assert_int_equal(dm_store_read_renew(reply, 0).verdict, DM_SAYS_UNKNOWN);
-    assert_int_equal(dm_store_read_renew(reply, 1).verdict, DM_SAYS_OWNED);
-    assert_int_equal(dm_store_read_renew(reply, 2).verdict, DM_SAYS_OWNED);
+    assert_int_equal(dm_redis_read_renew(reply, 0).verdict, DM_SAYS_UNKNOWN);
+    assert_int_equal(dm_redis_read_renew(reply, 1).verdict, DM_SAYS_OWNED);
+    assert_int_equal(dm_redis_read_renew(reply, 2).verdict, DM_SAYS_OWNED);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(dm_store_read_renew(reply, i).has_waiter, i == 2);
+        assert_int_equal(dm_redis_read_renew(reply, i).has_waiter, i == 2);
     for (int i = 3; i < 6; i++)
-        assert_int_equal(dm_store_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
+        assert_int_equal(dm_redis_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
     dm_reply_free(reply);
 }
 
@@ -307,7 +307,7 @@ static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **stat
     redisReply *reply = read_text("*2\r\n:1000000\r\n:3\r\n");
 
     (void)state;
-    assert_int_not_equal(dm_store_read_renew(reply, 0).verdict, DM_SAYS_OWNED);
+    assert_int_not_equal(dm_redis_read_renew(reply, 0).verdict, DM_SAYS_OWNED);
     dm_reply_free(reply);
 }
 
@@ -320,10 +320,10 @@ static void test_message_names_the_server_when_it_is_a_grant(void **state)
     uint64_t run;
 
     (void)state;
-    assert_true(dm_store_read_message("granted 12 3 45 1000 0 0123456789abcdef", &message, &run));
+    assert_true(dm_redis_read_message("granted 12 3 45 1000 0 0123456789abcdef", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
     assert_true(run == UINT64_C(0x0123456789abcdef));
-    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message, &run));
+    assert_true(dm_redis_read_message("granted 12 3 45 1000 0", &message, &run));
     assert_true(run == 0);
 }
 
@@ -334,22 +334,22 @@ static void test_message_is_read_when_it_is_one_of_ours(void **state)
     uint64_t run;
 
     (void)state;
-    assert_true(dm_store_read_message("granted 12 3 4503599627370495 1000 1", &message, &run));
+    assert_true(dm_redis_read_message("granted 12 3 4503599627370495 1000 1", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_GRANTED);
     assert_int_equal(message.attempt, 12);
     assert_int_equal(message.request, 3);
     assert_int_equal(message.answer.verdict, DM_SAYS_OWNED);
     assert_true(message.answer.token == UINT64_C(4503599627370495));
     assert_true(message.answer.is_owner_dead);
-    assert_true(dm_store_read_message("granted 12 3 45 1000 0", &message, &run));
+    assert_true(dm_redis_read_message("granted 12 3 45 1000 0", &message, &run));
     assert_false(message.answer.is_owner_dead);
-    assert_true(dm_store_read_message("lost 5", &message, &run));
+    assert_true(dm_redis_read_message("lost 5", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_LOST);
     assert_int_equal(message.attempt, 5);
-    assert_true(dm_store_read_message("ask 6", &message, &run));
+    assert_true(dm_redis_read_message("ask 6", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_ASK);
     assert_int_equal(message.attempt, 6);
-    assert_true(dm_store_read_message("wanted 9223372036854775807", &message, &run));
+    assert_true(dm_redis_read_message("wanted 9223372036854775807", &message, &run));
     assert_int_equal(message.kind, DM_MESSAGE_WANTED);
     assert_true(message.attempt == UINT64_C(9223372036854775807));
 }
@@ -391,7 +391,7 @@ static void test_message_is_refused_when_it_is_not_ours(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        if (dm_store_read_message(texts[i], &message, &run))
+        if (dm_redis_read_message(texts[i], &message, &run))
             fail_msg("taken for a message: \"%s\"", texts[i]);
     }
 }
@@ -414,7 +414,7 @@ static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
-        if (dm_store_read_message(texts[i], &message, &run))
+        if (dm_redis_read_message(texts[i], &message, &run))
             fail_msg("taken for a message: \"%s\"", texts[i]);
     }
 }
@@ -428,11 +428,11 @@ static void read_in_every_way(const redisReply *reply, const char *bytes, size_t
 
     dm_reply_row(reply);
     dm_reply_number(reply, 0, &number);
-    if (dm_store_read_release(reply, 0).is_wanted)
+    if (dm_redis_read_release(reply, 0).is_wanted)
         assert_non_null(memmem(bytes, length, "released", 8));
     for (int index = 0; index < 4; index++) {
-        dm_store_read_renew(reply, index);
-        if (dm_store_read_poll(reply, index).verdict == DM_SAYS_OWNED)
+        dm_redis_read_renew(reply, index);
+        if (dm_redis_read_poll(reply, index).verdict == DM_SAYS_OWNED)
             assert_non_null(memmem(bytes, length, "owned", 5));
     }
 }
@@ -505,7 +505,7 @@ static void test_message_is_read_or_refused_when_it_is_random(void **state)
 
         for (unsigned count = random_below(8); count > 0; count--)
             used += snprintf(text + used, sizeof text - (size_t)used, "%s ", words[random_below(COUNT(words))]);
-        if (dm_store_read_message(text, &message, &run) && message.kind == DM_MESSAGE_GRANTED)
+        if (dm_redis_read_message(text, &message, &run) && message.kind == DM_MESSAGE_GRANTED)
             assert_memory_equal(text, "granted ", 8);
     }
 }

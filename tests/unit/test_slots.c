@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/slots: the slots of keys, the map of a Cluster, and redirects. */
+/* stores/redis/wire/slots: the slots of keys, the map of a Cluster, and redirects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "../lib/range.h"
 #include "link/reader.h"
-#include "redis/slots.h"
+#include "stores/redis/wire/slots.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ASKED "asked.example"

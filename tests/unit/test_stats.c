@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runtime/stats: the buckets of the histograms, and the holds whose time is known. */
+/* process/claims/stats: the buckets of the histograms, and the holds whose time is known. */
 #include "../lib/testlib.h"
 
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "process/life/runtime.h"
 
 #define US INT64_C(1000)
 

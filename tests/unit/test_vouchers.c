@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* redis/vouchers: since when enough masters have named a master. */
+/* stores/redis/cluster/vouchers: since when enough masters have named a master. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "redis/vouchers.h"
+#include "stores/redis/cluster/vouchers.h"
 
 static struct dm_vouchers vouchers;
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "store/url.h"
+#include "config/url.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the server is and how to talk to the server, from a URL as dmutex_configure_np() describes. */
+#ifndef DM_CONFIG_URL_H
+#define DM_CONFIG_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+enum dm_url_kind {
+    DM_URL_TCP,
+    DM_URL_UNIX,
+    DM_URL_LOCAL,
+    DM_URL_SENTINEL, /* one master with its replicas, and the sentinels that say which server the master is */
+    DM_URL_CLUSTER,  /* several masters, each with some of the slots of a Cluster */
+    DM_URL_QUORUM    /* independent servers, of which a majority decides */
+};
+
+/* Of a list of servers. */
+#define DM_URL_HOSTS_MOST 15
+
+struct dm_url_host {
+    char *host, *port;
+};
+
+struct dm_url {
+    enum dm_url_kind kind;
+    char *host;                                  /* TCP */
+    char *port;                                  /* TCP */
+    char *path;                                  /* UNIX; LOCAL: set by the code that knows where local servers are */
+    struct dm_url_host hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: the sentinels; CLUSTER: some nodes; QUORUM: all servers */
+    int host_count;
+    char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
+    char *sentinel_user; /* of the sentinels' own login, or NULL */
+    char *sentinel_password, *sentinel_password_file; /* likewise, as password and password_file */
+    unsigned wait;      /* so many replicas must have a hold before the hold is believed */
+    unsigned switch_ms; /* SENTINEL, CLUSTER: so long, at most, clients may believe a replaced master; else 0 */
+    char *user;         /* or NULL */
+    char *password;     /* or NULL */
+    char *user_file, *password_file; /* or NULL; absolute paths, and the first line is in the texts above */
+    char *prefix;
+    unsigned db;
+    unsigned connect_timeout_ms;
+    unsigned command_timeout_ms;
+    bool may_evict;      /* accept a server that may evict keys */
+    bool has_grace;      /* a new server grants nothing before the owners have come back; LOCAL: atomic */
+    bool is_grace_found; /* LOCAL, unless grace= says: dm_local_open() turns has_grace on if the server needs it */
+    bool is_part;        /* of a quorum's list; no text says so */
+
+    bool has_tls;
+    bool is_verified;          /* by TLS: the server's certificate is checked */
+    char *servername;          /* the name in the server's certificate; NULL: the host */
+    char *cacert, *cert, *key; /* absolute paths, or NULL */
+};
+
+/*
+ * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a sentence; errno is
+ * ENOMEM then if memory was missing.  Reads the files of user and password, if the URL names such files.
+ */
+struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
+
+void dm_url_free(struct dm_url *url);
+
+/*
+ * New URLs, with the settings of `list`: of one of the servers with data; of a sentinel, with the sentinels' login.
+ * NULL without memory.
+ */
+struct dm_url *dm_url_of_server(const struct dm_url *list, const char *host, const char *port);
+struct dm_url *dm_url_of_sentinel(const struct dm_url *list, const char *host, const char *port);
+
+#define DM_PLACE_ROOM 280 /* a host name of 255 bytes */
+
+struct dm_place_text {
+    char text[DM_PLACE_ROOM];
+};
+
+/* HOST:PORT, as in a URL: an address of IPv6 has brackets. */
+struct dm_place_text dm_url_place(const char *host, const char *port);
+
+/*
+ * For people, without secrets: "host:port", the socket's path, the first sentinel and the master's name, or the first
+ * node of a Cluster.
+ */
+void dm_url_describe(const struct dm_url *url, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between the files that read a URL: parts of the text, and the sentences about bad parts. */
+#ifndef DM_CONFIG_URL_PARTS_H
+#define DM_CONFIG_URL_PARTS_H
+
+#include "config/url.h"
+
+#define DM_URL_SENTINEL_FORM "a group of Sentinel is written redis+sentinel://host1:26379,host2,host3/master-name"
+#define DM_URL_CLUSTER_FORM "a Cluster is written redis+cluster://host1:6379,host2,host3"
+#define DM_URL_LIST_FORMS DM_URL_SENTINEL_FORM ", and " DM_URL_CLUSTER_FORM
+#define DM_URL_QUORUM_FORM "a quorum is written redis+quorum://host1:6379,host2,host3"
+
+/* A part of the URL, not yet decoded.  Points into the caller's text, which has no NUL at the end of the part. */
+struct dm_part {
+    const char *text;
+    size_t length;
+};
+
+/*
+ * Copies the sentence, and returns false.  A sentence quotes no part of the URL that may be a piece of the user's name
+ * or password.
+ */
+bool dm_url_complain(char *ret_reason, const char *sentence);
+
+struct dm_part dm_part_rest(const char *text);
+
+/* Cuts the text before `mark` off `*from`; all of `*from` when there is no mark. */
+struct dm_part dm_part_cut(struct dm_part *from, char mark, bool *ret_found);
+
+/* The same bytes, undecoded. */
+bool dm_part_is(struct dm_part part, const char *word);
+
+/* Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. */
+char *dm_part_decode(struct dm_part part);
+
+/* False for all but digits in `least`..`most`. */
+bool dm_part_number(struct dm_part part, unsigned least, unsigned most, unsigned *ret_number);
+
+/* Decodes into `*slot`, in the place of the former text.  False as dm_part_decode(). */
+bool dm_part_set(char **slot, struct dm_part value);
+
+/*
+ * Reads name=value between '&'s.  False with the reason.  is_behind_login: what is read can be no piece of a login that
+ * lacks its '@'.
+ */
+bool dm_url_read_options(struct dm_url *url, struct dm_part left, bool is_behind_login, char *ret_reason);
+
+#endif

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/calls/acquire.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/rank.h"
+#include "process/calls/call.h"
+#include "process/calls/explain.h"
+#include "process/calls/wait.h"
+#include "process/claims/line.h"
+#include "process/claims/steps.h"
+#include "process/life/ending.h"
+#include "store/verdict.h"
+
+/*
+ * A deadline that is near or past still allows one real try; a timeout that is to be settled waits so long for the
+ * server, then leaves the settling to the loop thread.
+ */
+#define SETTLE_NS (50 * DM_NS_PER_MS)
+
+/* How long a thread waits for the inbox before the next try to lock without the inbox. */
+#define INBOX_NS DM_NS_PER_S
+
+/* Pauses between tries while the server answers that the server is not ready. */
+#define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
+
+void dm_wait_lock(struct dm_wait *wait)
+{
+    dm_ending_lock(wait->runtime);
+}
+
+/* A sleep in a section with the state lock. */
+static void rest(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    dm_state_unlock();
+    dm_wait_rest(wait);
+    dm_wait_lock(wait);
+}
+
+/* ---- the thread's own holds -------------------------------------------------------------- */
+
+/*
+ * The thread's own hold decides first.  Rules, first match wins:
+ * 1. a lost hold of a recursive mutex: EPERM until an unlock has ended the hold, because an outer level is broken
+ * 2. no hold, or a lost hold: a fresh acquire
+ * 3. recursive: one level deeper
+ * 4. error-checking: EDEADLK, or EBUSY for a try
+ * 5. normal: EBUSY for a try, else wait behind the thread's own hold
+ */
+static int look_at_own(struct dm_wait *wait)
+{
+    struct dm_claim *hold = dm_name_hold(wait->name, dm_self_get()->serial);
+
+    if (hold)
+        dm_step_kind(wait->runtime, hold, DM_EV_TIME);
+    if (hold && hold->hold.phase == DM_LOST && wait->target->type == PTHREAD_MUTEX_RECURSIVE)
+        return dm_fail(DM_FAIL_LOST_DEPTH, NULL);
+    if (!hold || hold->hold.phase == DM_LOST) {
+        if (hold)
+            dm_step_kind(wait->runtime, hold, DM_EV_CLOSED);
+        return DM_GO_ON;
+    }
+    if (wait->target->type == PTHREAD_MUTEX_RECURSIVE) {
+        if (hold->hold.depth == DM_DEPTH_MAX)
+            return dm_fail(DM_FAIL_DEPTH, NULL);
+        dm_line_set_depth(hold, hold->hold.depth + 1);
+        return 0;
+    }
+    if (!wait->may_wait)
+        return dm_fail(DM_FAIL_OWN_BUSY, NULL);
+    if (wait->target->type == PTHREAD_MUTEX_ERRORCHECK)
+        return dm_fail(DM_FAIL_RELOCK, NULL);
+    return DM_GO_ON;
+}
+
+bool dm_wait_make_claim(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    wait->claim = dm_registry_claim(&wait->runtime->registry, wait->name, wait->target->lease_ms,
+                                    wait->target->maxhold_ms, wait->target->is_robust);
+    return wait->claim != NULL;
+}
+
+/* ---- asking ------------------------------------------------------------------------------ */
+
+static int count_pending(const struct dm_name *name)
+{
+    int count = 0;
+
+    for (const struct dm_claim *claim = name->claims; claim && count < DM_BATCH; claim = claim->next_of_name)
+        count += dm_hold_is_nameable(&claim->hold);
+    return count;
+}
+
+/*
+ * Releases of this name that the store has not confirmed; the acquire has the store do these first.  The list is on the
+ * heap, because the caller's stack may be small; without memory none is named, and the loop thread sends the releases
+ * in any case.  *ret_owed is for free().
+ */
+static int collect_owed(struct dm_wait *wait, struct dm_owed **ret_owed)
+{
+    int most = count_pending(wait->name), count = 0;
+    struct dm_owed *owed = most ? calloc((size_t)most, sizeof *owed) : NULL;
+
+    for (struct dm_claim *claim = wait->name->claims; owed && claim && count < most; claim = claim->next_of_name) {
+        if (!dm_hold_is_nameable(&claim->hold))
+            continue;
+        owed[count++] = (struct dm_owed){ claim->hold.thread, claim->hold.serial, claim->hold.back.end };
+        dm_step_kind(wait->runtime, claim, DM_EV_NAMED);
+    }
+    *ret_owed = owed;
+    return count;
+}
+
+/*
+ * "busy" to a thread that would wait: the request asked for no place in the queue, because no message could have told
+ * us of a grant yet.  No news for the core: the attempt goes on asking.
+ */
+static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answer *answer)
+{
+    return wait->may_wait && answer->verdict == DM_SAYS_BUSY;
+}
+
+/* The server answers, but is not ready: leave the server some time. */
+void dm_wait_rest(struct dm_wait *wait)
+{
+    struct dm_deadline until = dm_deadline_sooner(&wait->patience, wait->pause_ns);
+
+    dm_self_sleep(dm_self_get(), &until);
+    wait->pause_ns = wait->pause_ns * 2 < PAUSE_MAX_NS ? wait->pause_ns * 2 : PAUSE_MAX_NS;
+}
+
+/*
+ * The request goes out again when the connection breaks, and a message may grant the attempt, which may be lost
+ * meanwhile.  The core keeps the release back until the answer: a release before the request would not keep the attempt
+ * from being queued once more (I4).  State lock held, and given up meanwhile: each function below that wants the lock
+ * asserts so.
+ */
+static void ask(struct dm_wait *wait)
+{
+    static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_request request;
+    struct dm_answer answer;
+    struct dm_owed *owed;
+    struct dm_call call;
+    int owed_count;
+    bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, wait->name->place, DM_TELLS);
+    struct dm_origin origin = dm_store_origin(runtime->store, wait->name->place);
+
+    dm_assert_held(DM_RANK_STATE);
+    request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
+    owed_count = collect_owed(wait, &owed);
+    dm_call_submit(&call, runtime, wait->claim, request);
+
+    do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
+        answer =
+            dm_store_acquire(runtime->store, &call.ask, may_queue, owed, owed_count, &wait->patience, wait->reason);
+    while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
+    free(owed);
+
+    dm_call_return(&call);
+    dm_ending_check(runtime);
+    wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
+    dm_step_clock(runtime, call.ask.place, answer.store_us, request.sent_ns, dm_clock_boot_ns());
+    wait->is_inbox_needed = is_for_queue_later(wait, &answer);
+    wait->has_waited = wait->has_waited || wait->is_inbox_needed;
+    wait->grace_ms = answer.grace_ms;
+    dm_step(runtime, wait->claim,
+            &(struct dm_event){ .kind = DM_EV_ANSWER,
+                                .request = request.serial,
+                                .server = origin.number > 1 ? origin.number : 0, /* 1: none was there yet */
+                                .answer = wait->is_inbox_needed ? &no_news : &answer });
+    if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, wait->name->place, DM_ASKS))
+        rest(wait);
+}
+
+/* ---- ending ------------------------------------------------------------------------------ */
+
+/*
+ * Not owned: the next thread of the line goes on with the claim, or else the claim ends, and a release undoes whatever
+ * the store may still hold for the claim.
+ */
+static void abandon(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (dm_line_pass_claim(wait))
+        return;
+    dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
+}
+
+static int fail_without_answer(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    abandon(wait);
+    if (wait->may_wait && !wait->deadline.is_endless)
+        return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
+    return dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason);
+}
+
+/* An answer of the script itself; any other answer says nothing about an earlier request. */
+static bool is_final(enum dm_verdict refusal)
+{
+    return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
+}
+
+/* An earlier request may have been executed, or a grant read too late: then the store is told.  State lock held. */
+static void close_refused(struct dm_wait *wait)
+{
+    const struct dm_hold *hold = &wait->claim->hold;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (hold->phase == DM_OVER && !is_final(hold->refusal) && hold->last_request > 1)
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
+}
+
+/*
+ * A server that was promoted anew did not know of the promotion when executing the requests behind our look at the
+ * server, and gave no grace: a lock that the server has granted then may belong to another holder.
+ */
+static bool is_promoted_since_asked(struct dm_wait *wait)
+{
+    struct dm_store *store = wait->runtime->store;
+    struct dm_origin now;
+    bool is_able;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!wait->asked.run)
+        return false;
+    dm_state_unlock();
+    is_able = dm_store_await_able(store, wait->name->place, DM_ASKS, &wait->patience);
+    dm_wait_lock(wait);
+    now = dm_store_origin(store, wait->name->place);
+    return is_able && now.run == wait->asked.run && now.epoch != wait->asked.epoch;
+}
+
+/*
+ * A hold that was lost before the thread entered, or is not to be believed: start as if the hold had never been, under
+ * a new claim, which names the old claim to be given back.  A thread that gave a hold up for a condition goes on until
+ * there is memory for the new claim.
+ */
+static bool begin_anew(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (wait->claim->hold.phase != DM_OVER)
+        dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
+    close_refused(wait);
+    while (!dm_wait_make_claim(wait)) {
+        if (!wait->is_pledged)
+            return false;
+        rest(wait);
+    }
+    if (!wait->is_pledged)
+        dm_line_adopt(wait);
+    return true;
+}
+
+/* Refused, and there is no way back: the thread gave its hold up for a condition. */
+static int ask_anew(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    rest(wait);
+    return begin_anew(wait) ? DM_GO_ON : dm_fail(DM_FAIL_NO_MEMORY, NULL);
+}
+
+static int fail_refused(struct dm_wait *wait)
+{
+    enum dm_verdict refusal = wait->claim->hold.refusal;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (wait->is_pledged && refusal != DM_SAYS_NOT_RECOVERABLE)
+        return ask_anew(wait);
+    wait->name->is_not_recoverable = refusal == DM_SAYS_NOT_RECOVERABLE;
+    close_refused(wait);
+    if (refusal == DM_SAYS_BUSY && wait->grace_ms)
+        return dm_fail(DM_FAIL_GRACE, "%.1f s are left", (double)wait->grace_ms / 1000);
+    return dm_verdict_fail(wait->runtime->store, refusal, wait->reason);
+}
+
+/* The hold is this thread's from here on.  False if the hold ended before the thread got here. */
+static bool enter(struct dm_wait *wait)
+{
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_claim *claim = wait->claim, *old;
+    int64_t now_ns = dm_clock_boot_ns();
+    bool is_entered;
+
+    dm_assert_held(DM_RANK_STATE);
+    is_entered = dm_hold_is_certain(&claim->hold, now_ns);
+    if (is_entered) {
+        old = dm_name_hold(wait->name, claim->holder);
+        if (old) { /* waited behind the thread's own hold, which was lost or broken meanwhile */
+            dm_step_kind(runtime, old, DM_EV_TOLD_LOST);
+            dm_step_kind(runtime, old, DM_EV_CLOSED);
+        }
+        dm_step_kind(runtime, claim, DM_EV_ENTERED);
+        dm_line_set_depth(claim, wait->depth);
+        dm_line_adopt(wait);
+        wait->name->is_not_recoverable = false;
+        runtime->stats.from_server++;
+        dm_stats_begin_hold(claim, now_ns);
+    } else {
+        dm_step_kind(runtime, claim, DM_EV_TIME);
+    }
+    return is_entered;
+}
+
+static int succeed(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (wait->claim->hold.is_owner_dead) {
+        wait->runtime->stats.owner_deaths++;
+        return dm_fail(DM_FAIL_OWNER_DEAD, NULL);
+    }
+    return wait->is_timed_out ? dm_fail(DM_FAIL_COND_TIMED_OUT, NULL) : 0;
+}
+
+/* The deadline has passed while queued: the server says whether we leave or own. */
+int dm_wait_settle_queued(struct dm_wait *wait)
+{
+    struct dm_deadline soon;
+    struct dm_request request;
+    struct dm_answer answer;
+    struct dm_call call;
+
+    dm_assert_held(DM_RANK_STATE);
+    dm_state_unlock();
+    dm_explain_timeout(wait);
+    dm_wait_lock(wait);
+    if (dm_line_pass_claim(wait))
+        return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
+    request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
+    dm_call_submit(&call, wait->runtime, wait->claim, request);
+    soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
+    answer = dm_store_cancel(wait->runtime->store, &call.ask, &soon, wait->reason);
+    dm_call_return(&call);
+    dm_ending_check(wait->runtime);
+    if (answer.verdict == DM_SAYS_OWNED) {
+        dm_step(wait->runtime, wait->claim,
+                &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.serial, .answer = &answer });
+        if (enter(wait))
+            return succeed(wait);
+    }
+    if (answer.verdict != DM_SAYS_DONE)
+        return fail_without_answer(wait);
+    dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
+    return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
+}
+
+/* ---- the way through --------------------------------------------------------------------- */
+
+enum dm_phase dm_wait_phase(struct dm_wait *wait)
+{
+    enum dm_phase phase;
+
+    dm_wait_lock(wait);
+    phase = wait->claim->hold.phase;
+    dm_state_unlock();
+    return phase;
+}
+
+/* True when asking is over without an answer. */
+static bool is_out_of_patience(const struct dm_wait *wait)
+{
+    return dm_deadline_left_ns(&wait->patience) == 0;
+}
+
+/*
+ * Grants must be able to reach us before the thread asks for a place in the queue.  Without an inbox the thread goes on
+ * asking without a place: slowly, but the lock stays within reach.  The name is pinned.
+ */
+static void wait_for_inbox(struct dm_wait *wait, const struct dm_name *name)
+{
+    struct dm_store *store = wait->runtime->store;
+    struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
+
+    dm_assert_held(DM_RANK_STATE);
+    dm_state_unlock();
+    if (!dm_store_await_able(store, name->place, DM_TELLS, &until))
+        dm_store_reason(store, name->place, DM_TELLS, wait->reason);
+    dm_wait_lock(wait);
+}
+
+void dm_wait_open_inbox(struct dm_wait *wait)
+{
+    struct dm_runtime *runtime = wait->runtime;
+    struct dm_name *name = dm_registry_find(&runtime->registry, wait->target->key);
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!name || dm_store_is_able(runtime->store, name->place, DM_TELLS))
+        return;
+    dm_registry_pin(name);
+    wait_for_inbox(wait, name);
+    dm_registry_unpin(&runtime->registry, name);
+}
+
+static bool is_asked(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (wait->is_inbox_needed)
+        wait_for_inbox(wait, wait->name);
+    if (wait->claim->hold.phase == DM_ASKING) /* or a message was quicker */
+        ask(wait);
+    return wait->claim->hold.phase != DM_ASKING || !is_out_of_patience(wait);
+}
+
+/*
+ * How long the thread waits for the server's answers: a lock without deadline tries for ever (or, with
+ * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until the deadline, but never so
+ * short that there is no real try: a free mutex is locked whatever the time.
+ */
+static struct dm_deadline patience_of(const struct dm_wait *wait)
+{
+    int64_t left_ns = dm_deadline_left_ns(&wait->deadline);
+
+    if (!wait->may_wait)
+        return dm_runtime_call_deadline(wait->runtime);
+    if (wait->is_pledged)
+        return dm_deadline_endless;
+    if (wait->deadline.is_endless)
+        return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
+    return left_ns >= SETTLE_NS ? wait->deadline : dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
+}
+
+bool dm_wait_is_server_gone(struct dm_wait *wait)
+{
+    if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
+        return false;
+    wait->looks_in_vain =
+        dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS) ? 0 : wait->looks_in_vain + 1;
+    if (wait->looks_in_vain < 2)
+        return false;
+    dm_store_reason(wait->runtime->store, wait->name->place, DM_ASKS, wait->reason);
+    return true;
+}
+
+bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
+{
+    return dm_store_sleep(wait->runtime->store, wait->name->place, until, PTHREAD_CANCEL_DISABLE);
+}
+
+struct dm_deadline dm_wait_limit(const struct dm_wait *wait)
+{
+    if (wait->deadline.is_endless && wait->runtime->settings.fails_when_down)
+        return dm_runtime_call_deadline(wait->runtime);
+    return wait->deadline;
+}
+
+/* Sleeps until there may be news.  DM_GO_ON, or the end of the call. */
+static int sleep_queued(struct dm_wait *wait)
+{
+    struct dm_deadline until = dm_wait_limit(wait);
+    struct dm_deadline wake = dm_deadline_sooner(&until, dm_explain_left_ns(wait));
+    bool is_woken;
+
+    dm_assert_held(DM_RANK_STATE);
+    wait->has_waited = true;
+    dm_state_unlock();
+    is_woken = wait->sleep(wait, &wake);
+    if (!is_woken)
+        dm_explain_if_due(wait);
+    dm_wait_lock(wait);
+    if (is_woken || !dm_hold_is_waiting(&wait->claim->hold))
+        return DM_GO_ON;
+    if (dm_deadline_left_ns(&wait->deadline) == 0)
+        return wait->settle(wait);
+    return dm_deadline_left_ns(&until) == 0 && dm_wait_is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
+}
+
+/* While no server can be reached the log is told so.  False: the attempt has gone on meanwhile. */
+static bool is_told_of_server(struct dm_wait *wait)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (!dm_log_is_heard(DMUTEX_LOG_INFO) || dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS))
+        return true;
+    dm_state_unlock();
+    dm_explain_until_able(wait);
+    dm_wait_lock(wait);
+    return wait->claim->hold.phase == DM_ASKING;
+}
+
+int dm_wait_run(struct dm_wait *wait)
+{
+    int result = DM_GO_ON;
+
+    dm_assert_held(DM_RANK_STATE);
+    while (result == DM_GO_ON) {
+        if (wait->runtime->is_retired) /* in a child of fork() in a handler that has interrupted the wait */
+            return dm_fail(DM_FAIL_SWITCHED, NULL);
+        switch (wait->claim->hold.phase) {
+        case DM_ASKING:
+            if (!is_told_of_server(wait))
+                break;
+            if (is_promoted_since_asked(wait) && !begin_anew(wait))
+                result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+            else if (!is_asked(wait))
+                result = fail_without_answer(wait);
+            break;
+        case DM_WAITING:
+        case DM_QUEUED:
+            result = sleep_queued(wait);
+            wait->patience = patience_of(wait); /* the next request has its own patience */
+            break;
+        case DM_HELD:
+            if (enter(wait))
+                result = succeed(wait);
+            break;
+        case DM_LOST:
+            if (!begin_anew(wait))
+                result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+            break;
+        case DM_RETURNING: /* a message gave the lock after the refusal */
+        case DM_OVER:
+            result = fail_refused(wait);
+            break;
+        case DM_LEAVING: /* the hold that a wait gives up has a claim of its own */
+            DM_BUG(true);
+            break;
+        }
+    }
+    return result;
+}
+
+/* DM_GO_ON: the thread has a claim, and wait->name is pinned. */
+static int begin(struct dm_wait *wait)
+{
+    int result;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (wait->runtime->is_retired)
+        return dm_fail(DM_FAIL_SWITCHED, NULL);
+    wait->name = dm_registry_name(&wait->runtime->registry, wait->target->key);
+    if (!wait->name)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    result = look_at_own(wait);
+    if (result != DM_GO_ON)
+        return result;
+    dm_explain_begin(wait);
+    dm_registry_pin(wait->name);
+    result = dm_line_join(wait);
+    if (result != DM_GO_ON)
+        dm_registry_unpin(&wait->runtime->registry, wait->name);
+    return result;
+}
+
+/* A call that wanted no more than another level of the thread's own hold has not begun. */
+static void count(const struct dm_wait *wait, int result)
+{
+    struct dm_stats *stats = &wait->runtime->stats;
+    bool is_owned = result == 0 || result == EOWNERDEAD;
+
+    dm_assert_held(DM_RANK_STATE);
+    dm_metrics_arm(wait->runtime);
+    if (!wait->began_ns || (!is_owned && result != ETIMEDOUT))
+        return;
+    stats->waits += is_owned && wait->has_waited;
+    stats->timeouts += !is_owned;
+    dm_stats_note(&stats->locks, dm_clock_boot_ns() - wait->began_ns);
+}
+
+int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,
+               const struct dm_deadline *deadline)
+{
+    struct dm_wait wait = { .runtime = runtime,
+                            .target = target,
+                            .may_wait = may_wait,
+                            .deadline = *deadline,
+                            .depth = 1,
+                            .sleep = dm_wait_sleep,
+                            .settle = dm_wait_settle_queued,
+                            .pause_ns = DM_WAIT_PAUSE_MIN_NS };
+    int result;
+
+    dm_wait_lock(&wait);
+    result = begin(&wait);
+    if (result == DM_GO_ON) {
+        wait.patience = patience_of(&wait);
+        result = dm_wait_run(&wait);
+        dm_registry_unpin(&runtime->registry, wait.name);
+    }
+    count(&wait, result);
+    dm_state_unlock();
+    return result;
+}

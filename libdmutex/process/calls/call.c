@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/calls/call.h"
+
+#include "base/rank.h"
+#include "process/claims/steps.h"
+
+/*
+ * The pins are the request's own: the claim may be gone when the answer comes, and its name with it, but not the keys
+ * that the store is using.
+ */
+void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, struct dm_request request)
+{
+    dm_assert_held(DM_RANK_STATE);
+    *call = (struct dm_call){
+        .runtime = runtime,
+        .name = claim->name,
+        .condition = claim->condition,
+        .ask = dm_step_ask(claim, request),
+    };
+    dm_registry_pin(call->name);
+    if (call->condition)
+        dm_registry_pin(call->condition);
+    dm_state_unlock();
+}
+
+/* The caller looks the claim up anew by the attempt, because any step may have freed the claim meanwhile. */
+void dm_call_return(struct dm_call *call)
+{
+    struct dm_registry *registry = &call->runtime->registry;
+
+    dm_state_lock();
+    dm_registry_unpin(registry, call->name);
+    if (call->condition)
+        dm_registry_unpin(registry, call->condition);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One question of a thread to the store, on the caller's stack.  All questions have one shape:
+ *
+ *      state lock held                 the hold notes the sending: dm_hold_send()
+ *      dm_call_submit()                describes the request, pins the records, gives the lock up
+ *      a function of store/store.h     awaits the answer, without a lock
+ *      dm_call_return()                takes the lock again, unpins
+ *      dm_step()                       the answer is an event
+ *
+ * So a question takes the state lock once more than the decision to ask.
+ */
+#ifndef DM_PROCESS_CALLS_CALL_H
+#define DM_PROCESS_CALLS_CALL_H
+
+#include "process/life/runtime.h"
+
+struct dm_call {
+    struct dm_runtime *runtime;
+    struct dm_name *name;      /* pinned: the places in `ask` stay until dm_call_return() */
+    struct dm_name *condition; /* the same; NULL: none */
+    struct dm_ask ask;
+};
+
+/* Describes a request of the claim, and gives the state lock up.  request.serial 0: the request has no number. */
+void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim,
+                    struct dm_request request);
+
+/* Takes the state lock.  The claim may have gone meanwhile, unless the thread attends the claim. */
+void dm_call_return(struct dm_call *call);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One call that waits for a mutex, on the caller's stack: dmutex_lock() and similar functions, and the way back from a
+ * condition.  The claim says how far the call is; dm_wait_run() goes on from there until the mutex is owned or cannot
+ * be owned.
+ */
+#ifndef DM_PROCESS_CALLS_WAIT_H
+#define DM_PROCESS_CALLS_WAIT_H
+
+#include "process/calls/acquire.h"
+
+/* Not a result: the call goes on. */
+enum { DM_GO_ON = -1 };
+
+/* The first of the pauses, each longer, between tries while the server answers that the server is not ready. */
+#define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
+
+struct dm_wait {
+    struct dm_runtime *runtime;
+    const struct dm_target *target;
+    struct dm_name *name;   /* pinned */
+    struct dm_claim *claim; /* NULL: the thread sits in the line, or another thread has taken the claim over */
+    bool may_wait;
+    bool is_pledged; /* gave the hold up for a condition: return with the mutex, or when nobody can have the mutex */
+    unsigned depth;  /* of the hold, once owned */
+    struct dm_deadline deadline; /* the caller's */
+    struct dm_deadline patience; /* for the server: how long an answer is waited for */
+    bool is_timed_out;           /* the deadline ended a wait on a condition */
+
+    /*
+     * How the call sleeps, without the state lock, true if woken.  The action at the deadline, with the state lock,
+     * given up meanwhile: a result or DM_GO_ON.
+     */
+    bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
+    int (*settle)(struct dm_wait *wait);
+
+    bool has_waited;        /* the mutex was not free: for the counters */
+    bool is_inbox_needed;   /* the store said busy before we could be told of a grant */
+    int64_t grace_ms;       /* of the last answer */
+    struct dm_origin asked; /* the server of a request without an answer; run 0: none */
+    int64_t pause_ns;
+    int64_t began_ns, explain_ns; /* see explain.h */
+    int looks_in_vain;            /* see is_server_gone() */
+    char reason[DM_REASON_ROOM];
+};
+
+/* Takes the state lock for this call; see dm_ending_lock(). */
+void dm_wait_lock(struct dm_wait *wait);
+
+/* A new claim of the calling thread.  State lock held.  False without memory. */
+bool dm_wait_make_claim(struct dm_wait *wait);
+
+enum dm_phase dm_wait_phase(struct dm_wait *wait);
+
+/* Until when a thread without news sleeps before looking at the server (DMUTEX_ONDOWN=fail), or the call's deadline. */
+struct dm_deadline dm_wait_limit(const struct dm_wait *wait);
+
+/* DMUTEX_ONDOWN=fail: a waiter looks now and then for the server; twice without a server, the waiter fails. */
+bool dm_wait_is_server_gone(struct dm_wait *wait);
+
+/*
+ * Waits until messages about the mutex of the target, which the process uses, can reach us, or for a while; the reason
+ * is noted.  State lock held, and given up meanwhile.
+ */
+void dm_wait_open_inbox(struct dm_wait *wait);
+
+/* The server answers, but is not ready: leave the server some time. */
+void dm_wait_rest(struct dm_wait *wait);
+
+bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
+int dm_wait_settle_queued(struct dm_wait *wait);
+
+/*
+ * From the claim's phase to the end of the call: 0 or an errno value, noted.  State lock held, and given up while the
+ * call waits.
+ */
+int dm_wait_run(struct dm_wait *wait);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events into the core, and the core's actions into the world: every step of every attempt goes through dm_step().
+ * A want that needs the network is done by the loop thread's next turn (pump.h), or by the claim's own thread (call.h).
+ */
+#ifndef DM_PROCESS_CLAIMS_STEPS_H
+#define DM_PROCESS_CLAIMS_STEPS_H
+
+#include "process/life/runtime.h"
+
+/*
+ * One step.  State lock held.  Frees the claim if the record may go: not while the thread is in a call about the claim,
+ * holds by the claim, or has a release or a loss that is not dealt with.
+ */
+void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event);
+
+/* The same for an event that is a kind alone. */
+void dm_step_kind(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_event_kind kind);
+
+/* The thread has no more use for the claim: the loop thread sends the release. */
+void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
+
+/* The same, and the caller sends the release, at once. */
+void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
+
+/*
+ * Ends a section that has closed the word of the claim (dm_line_sync()): lets threads in again, or gives back a hold
+ * that nobody is to use.  _follow() after anything that may have changed the hold, _settle() after a change of what
+ * the hold wants.  May free the claim.
+ */
+void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim);
+void dm_step_follow(struct dm_runtime *runtime, struct dm_claim *claim);
+void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/*
+ * A release of the attempt was answered: DONE, NOT_OWNER, or any other answer, which asks for another release.  True if
+ * the hold turns out to have been lost before.
+ */
+bool dm_step_released(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer);
+
+/* Waiters of others are left on a free lock: the next run of the pump serves the waiters; soon: now. */
+void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon);
+
+/* Logs why the server refuses posted requests, once; NULL: no refusal.  State lock held. */
+void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);
+
+/* The clock of the place's server was `store_us` between two moments of ours: a step is logged. */
+void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int64_t store_us, int64_t sent_ns,
+                   int64_t now_ns);
+
+/* Describes a claim's request for the store; the places are valid while the names are pinned. */
+struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
+
+/* The same for a poll that is due: the answer plans the next poll. */
+struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns, struct dm_crowd *crowd);
+
+/* Describes a claim's renewal, which goes out now. */
+struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                  struct dm_crowd *crowd);
+
+#endif

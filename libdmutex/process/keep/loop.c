@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/keep/loop.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/poll.h"
+#include "base/rank.h"
+#include "base/thread.h"
+#include "process/keep/pump.h"
+#include "process/life/runtime.h"
+
+struct dm_loop {
+    struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
+    GMainContext *context;
+    GSource *source;
+    struct dm_watch watch; /* the bell, and the store's */
+    int bell;              /* dm_loop_nudge() rings the bell */
+    int64_t planned_ns;    /* when the next turn is due, whatever happens */
+
+    /* Guarded by dm_state_lock(): when the pump runs next. */
+    int64_t due_ns;
+};
+
+static struct dm_loop *the_loop; /* of this process; rank START guards the making */
+
+static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
+
+/* Set in the loop thread, which plans anew before sleeping, and needs no waking. */
+static __thread struct dm_loop *own_loop;
+
+/* The thread has no lock of the library in the callback. */
+void dm_loop_leave_gate(void)
+{
+    dm_assert_held(DM_RANK_GATE);
+    dm_mutex_unlock(&gate);
+}
+
+void dm_loop_enter_gate(void)
+{
+    dm_mutex_lock(&gate);
+}
+
+/*
+ * Descriptors that the loop waits for are polled here and not told to glib, because glib writes to its own eventfd with
+ * every change.  Nobody else writes to that eventfd: the eventfd is not polled, and nothing is ready for glib.
+ */
+static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
+{
+    struct dm_loop *loop = own_loop;
+    struct dm_watch *watch = &loop->watch;
+
+    dm_mutex_unlock(&gate);
+    dm_poll(watch->polled, (unsigned)watch->count, timeout_ms < 0 ? DM_NEVER : timeout_ms * DM_NS_PER_MS);
+    dm_mutex_pause();
+    dm_mutex_lock(&gate);
+    if (watch->count && watch->polled[0].revents)
+        dm_bell_answer(&loop->bell);
+    for (guint i = 0; i < count; i++)
+        fds[i].revents = 0;
+    return 0;
+}
+
+/*
+ * Call once in each step, for the whole step.  A runtime that was retired meanwhile is still there, and has nothing
+ * left to do.
+ */
+static struct dm_runtime *served(const struct dm_loop *loop)
+{
+    return __atomic_load_n(&loop->runtime, __ATOMIC_ACQUIRE);
+}
+
+/* ---- events to wait for ------------------------------------------------------------------ */
+
+/* Before each sleep, by the loop thread.  A change after this point rings the bell, and the sleep ends at once. */
+static void plan(struct dm_loop *loop)
+{
+    struct dm_runtime *runtime = served(loop);
+
+    dm_watch_clear(&loop->watch);
+    dm_watch_poll(&loop->watch, __atomic_load_n(&loop->bell, __ATOMIC_RELAXED), POLLIN);
+    dm_store_watch(runtime->store, &loop->watch);
+    dm_state_lock();
+    loop->planned_ns = MIN(loop->watch.due_ns, loop->due_ns);
+    dm_state_unlock();
+    dm_store_note_look(runtime->store, loop->planned_ns);
+}
+
+/* GLib makes a source of any size; the loop's address is behind its own part. */
+static struct dm_loop *loop_of(GSource *source)
+{
+    return *(struct dm_loop **)(source + 1);
+}
+
+/*
+ * glib sleeps by CLOCK_MONOTONIC and in milliseconds; every turn compares CLOCK_BOOTTIME again.
+ * Not by g_source_set_ready_time(): that function wakes the very loop that is about to sleep.
+ */
+static gboolean prepare(GSource *source, gint *ret_timeout_ms)
+{
+    struct dm_loop *loop = loop_of(source);
+    int64_t left_ns;
+
+    if (loop->planned_ns == DM_NEVER) {
+        *ret_timeout_ms = -1;
+        return FALSE;
+    }
+    left_ns = MAX(loop->planned_ns - dm_clock_boot_ns(), 0);
+    *ret_timeout_ms = (gint)MIN((left_ns + DM_NS_PER_MS - 1) / DM_NS_PER_MS, G_MAXINT);
+    return left_ns == 0;
+}
+
+/* GLib calls this after its poll, with the gate held. */
+static gboolean check(GSource *source)
+{
+    struct dm_loop *loop = loop_of(source);
+
+    dm_assert_held(DM_RANK_GATE);
+    for (int i = 1; i < loop->watch.count; i++) {
+        if (loop->watch.polled[i].revents)
+            return TRUE;
+    }
+    return loop->planned_ns <= dm_clock_boot_ns();
+}
+
+/* ---- a turn ------------------------------------------------------------------------------ */
+
+/* By the moment itself, not by what woke the loop: a bell may ring early, and a sleep may end late. */
+static bool is_pump_due(struct dm_loop *loop)
+{
+    bool is_due;
+
+    dm_state_lock();
+    is_due = loop->due_ns <= dm_clock_boot_ns();
+    dm_state_unlock();
+    return is_due;
+}
+
+/* The store first: answers that have come change what the pump has to do. */
+static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
+{
+    struct dm_loop *loop = loop_of(source);
+    struct dm_runtime *runtime = served(loop);
+
+    (void)callback;
+    (void)user;
+    dm_store_turn(runtime->store);
+    if (is_pump_due(loop))
+        dm_pump_run(runtime);
+    return G_SOURCE_CONTINUE;
+}
+
+/* Never ends: a destructor of the program may still unlock a mutex while other threads end. */
+static void *run(void *user)
+{
+    struct dm_loop *loop = user;
+
+    own_loop = loop;
+    pthread_setname_np(pthread_self(), "dmutex");
+    dm_mutex_lock(&gate);
+    for (;;) {
+        plan(loop);
+        g_main_context_iteration(loop->context, TRUE);
+    }
+    return NULL;
+}
+
+/* ---- from other threads ------------------------------------------------------------------ */
+
+/* Rings only for an earlier moment: most steps of a claim plan a later one, and must not cost a switch of threads. */
+void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
+{
+    dm_assert_held(DM_RANK_STATE);
+    if (due_ns >= loop->due_ns)
+        return;
+    loop->due_ns = due_ns;
+    dm_loop_nudge(loop);
+}
+
+/* By the loop thread, which looks at due_ns again before it sleeps, so that it needs no bell. */
+void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
+{
+    dm_assert_held(DM_RANK_STATE);
+    loop->due_ns = due_ns;
+}
+
+/* The bell counts, and a ring between the plan and the poll is not lost. */
+void dm_loop_nudge(struct dm_loop *loop)
+{
+    if (!own_loop)
+        dm_bell_ring(&loop->bell);
+}
+
+/* ---- beginning --------------------------------------------------------------------------- */
+
+/* All signals are blocked there, so that the program's handlers run in the program's threads. */
+static bool start_thread(struct dm_loop *loop)
+{
+    errno = dm_thread_start(run, loop);
+    return errno == 0;
+}
+
+/* glib ends the program when the descriptor that a context needs cannot be had. */
+static bool can_have_context(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/*
+ * All that may fail comes before the thread; GLib itself ends the process without memory, at this one place of a
+ * process's life.
+ */
+static struct dm_loop *make(struct dm_runtime *runtime)
+{
+    static GSourceFuncs functions = { .prepare = prepare, .check = check, .dispatch = turn };
+    struct dm_loop *loop = calloc(1, sizeof *loop);
+
+    if (!loop)
+        return NULL;
+    loop->runtime = runtime;
+    loop->due_ns = DM_NEVER;
+    loop->bell = dm_bell_open();
+    if (loop->bell < 0 || !can_have_context() || !dm_watch_init(&loop->watch)) {
+        dm_bell_close(loop->bell);
+        free(loop);
+        return NULL;
+    }
+    loop->context = g_main_context_new();
+    g_main_context_set_poll_func(loop->context, poll_outside_gate);
+    loop->source = g_source_new(&functions, sizeof(GSource) + sizeof loop);
+    *(struct dm_loop **)(loop->source + 1) = loop;
+    g_source_attach(loop->source, loop->context);
+    runtime->loop = loop;
+    if (start_thread(loop))
+        return loop;
+    runtime->loop = NULL;
+    g_source_destroy(loop->source);
+    g_source_unref(loop->source);
+    g_main_context_unref(loop->context);
+    dm_bell_close(loop->bell);
+    dm_watch_free(&loop->watch);
+    free(loop);
+    return NULL;
+}
+
+/*
+ * A second runtime takes the loop over: the retired one has no work left, and its connections have ended or are about
+ * to.
+ */
+bool dm_loop_serve(struct dm_runtime *runtime)
+{
+    dm_assert_held(DM_RANK_START);
+    if (!the_loop) {
+        the_loop = make(runtime);
+        return the_loop != NULL;
+    }
+    runtime->loop = the_loop;
+    __atomic_store_n(&the_loop->runtime, runtime, __ATOMIC_RELEASE);
+    dm_loop_nudge(the_loop);
+    return true;
+}
+
+/* ---- fork -------------------------------------------------------------------------------- */
+
+/* A fork inside a callback of the application finds the gate left by this very thread. */
+void dm_loop_fork_prepare(void)
+{
+    dm_mutex_lock(&gate);
+}
+
+/* The thread goes on from its poll, or from its wait for the gate. */
+void dm_loop_fork_parent(void)
+{
+    dm_mutex_unlock(&gate);
+}
+
+/*
+ * The thread is not in the child, and its context is left unfreed: GLib's locks may be held in it. The next use of a
+ * mutex makes another loop.
+ */
+void dm_loop_fork_child(void)
+{
+    dm_mutex_reset(&gate);
+    if (the_loop) {
+        dm_bell_close(the_loop->bell);
+        the_loop->bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
+    }
+    the_loop = own_loop = NULL;
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/keep/pump.h"
+
+#include <stdlib.h>
+
+#include "base/attrs.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "base/rank.h"
+#include "process/calls/call.h"
+#include "process/claims/leave.h"
+#include "process/claims/line.h"
+#include "process/claims/steps.h"
+#include "process/keep/loop.h"
+#include "process/keep/loss.h"
+
+/* Renewals and polls due so much later go along in the same batch. */
+#define ALONG_PART 3
+
+enum batch_kind { RENEWALS, POLLS };
+
+/*
+ * No more batches of a kind are under way to one server.  Thousands posted at once would all wait for the same slow
+ * server while the command_timeout of each batch runs, and again after the reconnect.
+ */
+#define UNDER_WAY_MOST 16
+
+/* Then the next batches go out together, with few turns of the loop. */
+#define UNDER_WAY_REFILL (UNDER_WAY_MOST / 2)
+
+/* One script call about many attempts; the names are pinned until the answer. */
+struct batch {
+    struct dm_runtime *runtime;
+    enum batch_kind kind;
+    struct dm_lane *lane; /* where the batch is under way; NULL: it was not sent */
+    int count;
+    struct dm_name *names[DM_BATCH];
+    union {
+        struct dm_ask asks[DM_BATCH];
+        struct dm_renewal renewals[DM_BATCH];
+    } of;
+    struct dm_crowd crowds[DM_BATCH]; /* of the questions, as far as they have one */
+};
+
+/* ---- contents of a batch ----------------------------------------------------------------- */
+
+/* The name is pinned, because the batch uses its keys without the lock. */
+static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
+{
+    batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
+    batch->names[batch->count++] = claim->name;
+    dm_registry_pin(claim->name);
+}
+
+static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
+{
+    batch->of.renewals[batch->count] = dm_step_renewal(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
+    batch->names[batch->count++] = claim->name;
+    dm_registry_pin(claim->name);
+}
+
+/* Nobody of ours waits there: a poll of attempt 0 serves the waiters of others. */
+static void add_serving(struct batch *batch, struct dm_name *name)
+{
+    name->must_serve = false;
+    batch->of.asks[batch->count] = (struct dm_ask){ .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
+    batch->names[batch->count++] = name;
+    dm_registry_pin(name);
+}
+
+/* Renewals due within this time go along with a due renewal of the claim's lease. */
+static int64_t along_ns(const struct dm_claim *claim)
+{
+    return claim->hold.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
+}
+
+/*
+ * Once a renewal must go out, the renewals that are due a little later go along, the earliest first: where there is
+ * time for some only, each hold has its turn.  Each renewal is sent as of a moment at which the hold was certain, also
+ * if the process is stopped after this check: a new server believes the renewal.
+ */
+static void collect_renewals(struct batch *batch, int64_t now_ns)
+{
+    struct dm_registry *registry = &batch->runtime->registry;
+    struct dm_claim *claim = dm_due_first(registry, DM_WANTS_RENEW, now_ns);
+    int64_t until_ns = claim ? now_ns + along_ns(claim) : 0;
+
+    for (; claim && batch->count < DM_BATCH; claim = dm_due_first(registry, DM_WANTS_RENEW, until_ns)) {
+        until_ns = dm_min64(until_ns, now_ns + along_ns(claim));
+        if (dm_hold_is_certain(&claim->hold, now_ns))
+            add_renewal(batch, claim, now_ns);
+        else
+            dm_step_kind(batch->runtime, claim, DM_EV_TIME); /* lost: no renewal any more */
+    }
+}
+
+/* No polls go along early: each waiter has a moment at which a holder's lease can end. */
+static void collect_polls(struct batch *batch, int64_t now_ns)
+{
+    struct dm_claim *claim;
+
+    while (batch->count < DM_BATCH && (claim = dm_due_first(&batch->runtime->registry, DM_WANTS_POLL, now_ns)) != NULL)
+        add_poll(batch, claim, now_ns);
+}
+
+/* Marks holds lost whose certainty has ended, and gives idle holds back. */
+static void let_time_pass(struct dm_runtime *runtime)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+    struct dm_claim *claim;
+
+    dm_state_lock();
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_TIME, now_ns)) != NULL)
+        dm_step_kind(runtime, claim, DM_EV_TIME);
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_LOOK, now_ns)) != NULL)
+        dm_line_look(runtime, claim);
+    dm_state_unlock();
+}
+
+/* Takes the name if it is to be served.  True if the batch is full then. */
+static bool has_filled(struct dm_name *name, void *user)
+{
+    struct batch *batch = user;
+
+    if (name->must_serve)
+        add_serving(batch, name);
+    return batch->count == DM_BATCH;
+}
+
+/* Walks past all names, and only after an answer has said that waiters were left, which is rare. */
+static void collect_names_to_serve(struct batch *batch)
+{
+    struct dm_registry *registry = &batch->runtime->registry;
+
+    if (registry->names_to_serve && batch->count < DM_BATCH && !dm_registry_search(registry, has_filled, batch))
+        registry->names_to_serve = 0;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------- */
+
+static const struct dm_place *place_of(const struct batch *batch, int index)
+{
+    return batch->kind == POLLS ? batch->of.asks[index].place : batch->of.renewals[index].place;
+}
+
+static void move_entry(struct batch *to, struct batch *from, int index)
+{
+    struct dm_crowd *crowd = &to->crowds[to->count];
+
+    *crowd = from->crowds[index];
+    if (from->kind == POLLS) {
+        to->of.asks[to->count] = from->of.asks[index];
+        to->of.asks[to->count].crowd = crowd;
+    } else {
+        to->of.renewals[to->count] = from->of.renewals[index];
+        to->of.renewals[to->count].crowd = crowd;
+    }
+    to->names[to->count++] = from->names[index];
+}
+
+/* Without memory the batch stays whole: the store sends all requests, and answers when the last answer has come. */
+static struct batch *split_off_other_lanes(struct batch *batch)
+{
+    struct dm_store *store = batch->runtime->store;
+    unsigned lane = dm_store_lane(store, place_of(batch, 0));
+    struct batch *others = NULL;
+    int count = batch->count;
+
+    for (int i = 1; i < count && !others; i++) {
+        if (dm_store_lane(store, place_of(batch, i)) != lane)
+            others = calloc(1, sizeof *others);
+    }
+    if (!others)
+        return NULL;
+    others->runtime = batch->runtime;
+    others->kind = batch->kind;
+    batch->count = 0;
+    for (int i = 0; i < count; i++)
+        move_entry(dm_store_lane(store, place_of(batch, i)) == lane ? batch : others, batch, i);
+    return others;
+}
+
+/* ---- pacing ------------------------------------------------------------------------------ */
+
+/* The batch, which has one lane, is under way; false if the lane has enough. */
+static bool begin_way(struct batch *batch)
+{
+    struct dm_runtime *runtime = batch->runtime;
+    unsigned number = dm_store_lane(runtime->store, place_of(batch, 0));
+    struct dm_lane *lane = &runtime->lanes[number];
+
+    if (runtime->lane_count <= number)
+        runtime->lane_count = number + 1;
+    if (lane->under_way[batch->kind] >= UNDER_WAY_MOST)
+        return false;
+    lane->under_way[batch->kind]++;
+    runtime->under_way[batch->kind]++;
+    batch->lane = lane;
+    return true;
+}
+
+static void end_way(struct batch *batch)
+{
+    if (!batch->lane)
+        return;
+    batch->runtime->under_way[batch->kind]--;
+    if (--batch->lane->under_way[batch->kind] == UNDER_WAY_REFILL)
+        dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
+}
+
+/* All lanes have enough.  State lock held. */
+static bool is_way_full(const struct dm_runtime *runtime, enum batch_kind kind)
+{
+    dm_assert_held(DM_RANK_STATE);
+    return runtime->under_way[kind] >= UNDER_WAY_MOST * (runtime->lane_count ? runtime->lane_count : 1);
+}
+
+/* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
+static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
+{
+    if (is_way_full(runtime, kind))
+        return DM_NEVER;
+    return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
+}
+
+/* Looked at without a batch's memory, because most runs have nothing to send. */
+static bool has_batch(struct dm_runtime *runtime, enum batch_kind kind)
+{
+    bool is_due, must_serve;
+
+    dm_state_lock();
+    is_due = next_batch_ns(runtime, kind) <= dm_clock_boot_ns();
+    must_serve = kind == POLLS && runtime->registry.names_to_serve && !is_way_full(runtime, kind);
+    dm_state_unlock();
+    return is_due || must_serve;
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+/* The number that the answer is for: a later request of the same attempt may be under way. */
+static struct dm_request request_of(const struct batch *batch, int index, uint64_t *ret_attempt)
+{
+    if (batch->kind == POLLS) {
+        *ret_attempt = batch->of.asks[index].attempt;
+        return batch->of.asks[index].request;
+    }
+    *ret_attempt = batch->of.renewals[index].attempt;
+    return batch->of.renewals[index].request;
+}
+
+/*
+ * Attempt 0 is no claim, but a name to be served.  A batch that did not arrive leaves the name to be served; a claim
+ * plans its own repetition.
+ */
+static void take_answer(const struct batch *batch, int index, const struct dm_answer *answer)
+{
+    struct dm_runtime *runtime = batch->runtime;
+    uint64_t attempt;
+    struct dm_request request = request_of(batch, index, &attempt);
+    struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
+    struct dm_event event = { .kind = batch->kind == POLLS ? DM_EV_POLLED : DM_EV_RENEWED,
+                              .request = request.serial,
+                              .answer = answer };
+    bool is_unserved = answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN;
+
+    if (claim) {
+        dm_step_clock(runtime, place_of(batch, index), answer->store_us, request.sent_ns, dm_clock_boot_ns());
+        dm_step(runtime, claim, &event);
+    } else if (attempt == 0 && (is_unserved || answer->is_wanted)) {
+        dm_step_must_serve(runtime, batch->names[index], answer->verdict != DM_SAYS_NOTHING);
+    }
+}
+
+/* answers NULL: not sent, or the connection broke before the reply. */
+static void take_answers(struct batch *batch, const struct dm_answer *answers)
+{
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+
+    end_way(batch);
+    for (int i = 0; i < batch->count; i++) {
+        take_answer(batch, i, answers ? &answers[i] : &nothing);
+        dm_registry_unpin(&batch->runtime->registry, batch->names[i]);
+    }
+    free(batch);
+}
+
+/* A dm_answers_fn. */
+static void batch_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    struct batch *batch = user;
+
+    (void)count; /* the batch's */
+    dm_state_lock();
+    dm_step_log_refusal(batch->runtime, refusal);
+    take_answers(batch, answers);
+    dm_state_unlock();
+}
+
+/* ---- sending ----------------------------------------------------------------------------- */
+
+/* Quietly, as the caller holds the state lock; the handlers are called by dm_store_work() in the same run. */
+static bool post_batch(struct batch *batch)
+{
+    struct dm_store *store = batch->runtime->store;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (batch->kind == POLLS)
+        return dm_store_post_poll(store, batch->of.asks, batch->count, batch_answered, batch);
+    return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
+}
+
+/*
+ * A lane that has enough holds up no other: its part is not sent, and the claims plan their own repetition.  True if
+ * all lanes could be sent to.  State lock held.
+ */
+static bool post_lanes(struct batch *batch)
+{
+    bool is_posted = true;
+
+    dm_assert_held(DM_RANK_STATE);
+    while (batch) {
+        struct batch *others = split_off_other_lanes(batch);
+
+        if (!begin_way(batch) || !post_batch(batch)) {
+            is_posted = false;
+            take_answers(batch, NULL);
+        }
+        batch = others;
+    }
+    return is_posted;
+}
+
+/*
+ * Chosen and posted under one hold of the state lock: a later release is behind the batch on the connection, so no hold
+ * is renewed after the release.  True if there may be more.
+ */
+static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
+{
+    struct batch *batch = has_batch(runtime, kind) ? calloc(1, sizeof *batch) : NULL;
+    bool is_full;
+
+    if (!batch)
+        return false; /* due claims stay due */
+    batch->runtime = runtime;
+    batch->kind = kind;
+    dm_state_lock();
+    if (kind == RENEWALS) {
+        collect_renewals(batch, dm_clock_boot_ns());
+    } else {
+        collect_polls(batch, dm_clock_boot_ns());
+        collect_names_to_serve(batch);
+    }
+    is_full = batch->count == DM_BATCH;
+    if (batch->count == 0)
+        free(batch);
+    else
+        is_full = post_lanes(batch) && is_full; /* else names to serve are due again at once: the next turn goes on */
+    is_full = is_full && !is_way_full(runtime, kind);
+    dm_state_unlock();
+    return is_full;
+}
+
+/* ---- releases ---------------------------------------------------------------------------- */
+
+/* A release under way: the claim may go before the answer, so the attempt's number is kept. */
+struct posted {
+    struct dm_runtime *runtime;
+    uint64_t attempt;
+};
+
+/* answer NULL: not sent, or no answer. */
+static void take_release(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer)
+{
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+
+    dm_step_released(runtime, attempt, answer ? answer : &nothing);
+}
+
+/* A dm_answers_fn. */
+static void release_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    struct posted *posted = user;
+
+    (void)count; /* 1 */
+    dm_state_lock();
+    dm_step_log_refusal(posted->runtime, refusal);
+    take_release(posted->runtime, posted->attempt, answers);
+    dm_state_unlock();
+    free(posted);
+}
+
+/* Outside of the state lock: a post may call handlers, which take the lock. */
+static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
+{
+    struct posted *posted = malloc(sizeof *posted);
+
+    if (posted) {
+        *posted = (struct posted){ runtime, ask->attempt };
+        if (dm_store_post_release(runtime->store, ask, end, release_answered, posted))
+            return;
+    }
+    free(posted);
+    dm_state_lock();
+    take_release(runtime, ask->attempt, NULL);
+    dm_state_unlock();
+}
+
+/* The claim whose release is due first, now; claims whose lease has ended the hold want none any more. */
+static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_ns)
+{
+    struct dm_claim *claim;
+
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_RELEASE, now_ns)) != NULL) {
+        if (now_ns < claim->hold.back.until_ns)
+            return claim;
+        dm_step_kind(runtime, claim, DM_EV_TIME);
+    }
+    return NULL;
+}
+
+/*
+ * Any thread, and several at once: dm_hold_send() takes the want away under the lock, so no release is sent twice. The
+ * lock is given up for each post, and the next claim is looked for from the beginning.
+ */
+void dm_pump_send_releases(struct dm_runtime *runtime)
+{
+    struct dm_claim *claim;
+    int64_t now_ns;
+
+    dm_state_lock();
+    while ((claim = next_to_release(runtime, now_ns = dm_clock_boot_ns())) != NULL) {
+        struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
+        enum dm_end end = claim->hold.back.end;
+        struct dm_call call;
+
+        dm_due_plan(&runtime->registry, claim);
+        dm_call_submit(&call, runtime, claim, request);
+        post_release(runtime, &call.ask, end);
+        dm_call_return(&call);
+    }
+    dm_state_unlock();
+}
+
+/* ---- inboxes ----------------------------------------------------------------------------- */
+
+static bool wants_inbox(struct dm_name *name, void *user)
+{
+    (void)user;
+    return name->wants_inbox;
+}
+
+/* A name whose inbox is wanted, pinned; NULL: no other is. */
+static struct dm_name *next_inbox(struct dm_registry *registry)
+{
+    struct dm_name *name = registry->inboxes_wanted ? dm_registry_search(registry, wants_inbox, NULL) : NULL;
+
+    if (!name) {
+        registry->inboxes_wanted = 0; /* some may have been forgotten meanwhile */
+        return NULL;
+    }
+    name->wants_inbox = false;
+    registry->inboxes_wanted--;
+    dm_registry_pin(name);
+    return name;
+}
+
+/* Outside of the state lock, as handlers may be called. */
+static void open_inboxes(struct dm_runtime *runtime)
+{
+    struct dm_name *name;
+
+    dm_state_lock();
+    while ((name = next_inbox(&runtime->registry)) != NULL) {
+        dm_state_unlock();
+        dm_store_want(runtime->store, name->place, DM_TELLS);
+        dm_state_lock();
+        dm_registry_unpin(&runtime->registry, name);
+    }
+    dm_state_unlock();
+}
+
+/* ---- a run ------------------------------------------------------------------------------- */
+
+/* Threads that wait on the inbox send nothing for long: the loop asks for them whether the server is still the same. */
+static int64_t look_at_server(struct dm_runtime *runtime)
+{
+    return dm_due_is_any(&runtime->registry, DM_WANTS_POLL) ? dm_store_look(runtime->store) : DM_NEVER;
+}
+
+/* The earliest moment of all orders; what is under way comes back by its answer. */
+static void plan_next(struct dm_runtime *runtime)
+{
+    static const enum dm_want wants[] = { DM_WANTS_TIME, DM_WANTS_RELEASE, DM_WANTS_TELL, DM_WANTS_LOOK };
+    int64_t next_ns;
+
+    dm_state_lock();
+    next_ns = dm_min64(next_batch_ns(runtime, RENEWALS), next_batch_ns(runtime, POLLS));
+    next_ns = dm_min64(next_ns, look_at_server(runtime));
+    for (size_t i = 0; i < DM_COUNT(wants); i++)
+        next_ns = dm_min64(next_ns, dm_due_next_ns(&runtime->registry, wants[i]));
+    next_ns = dm_min64(next_ns, dm_metrics_due_ns(&runtime->metrics));
+    dm_loop_wake_at(runtime->loop, next_ns);
+    dm_state_unlock();
+}
+
+/*
+ * The order is a part of the promises: losses are noticed before renewals, so that a hold that is over is not renewed,
+ * and told before releases (P1).
+ */
+void dm_pump_run(struct dm_runtime *runtime)
+{
+    dm_state_lock();
+    dm_loop_rearm(runtime->loop, DM_NEVER); /* new moments from here on ask for a new run */
+    dm_state_unlock();
+    open_inboxes(runtime);
+    let_time_pass(runtime);
+    while (run_batch(runtime, RENEWALS))
+        continue;
+    while (run_batch(runtime, POLLS))
+        continue;
+    dm_store_work(runtime->store);
+    dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
+    dm_pump_send_releases(runtime);
+    dm_metrics_run(runtime);
+    plan_next(runtime);
+}
+
+/* No claim goes by this step, because connections change neither the phase nor the thread's place. */
+static void step_all(struct dm_runtime *runtime, enum dm_event_kind kind)
+{
+    dm_state_lock();
+    for (struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next)
+        dm_step_kind(runtime, claim, kind);
+    dm_state_unlock();
+}
+
+/* By the thread that has read the subscription, without a lock. */
+void dm_pump_resubscribed(struct dm_runtime *runtime)
+{
+    step_all(runtime, DM_EV_SUBSCRIBED);
+}
+
+/* A server that has lost its data gets the locks back from the holders. */
+void dm_pump_reconnected(struct dm_runtime *runtime)
+{
+    step_all(runtime, DM_EV_CONNECTED);
+    dm_state_lock();
+    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+    dm_state_unlock();
+}

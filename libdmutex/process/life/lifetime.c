@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/life/lifetime.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/rank.h"
+#include "process/life/ending.h"
+#include "process/life/runtime.h"
+
+/* The process in which the library was loaded, or a child made of such a process by fork(). */
+static pid_t own_pid;
+static bool is_told;
+
+/* False in a child of vfork() or clone(), which shares memory or descriptors and must not speak for its parent. */
+static bool is_own_process(void)
+{
+    return own_pid == getpid();
+}
+
+/* The mark comes first: a claim that is made in a destructor that runs later belongs to no list of the thread. */
+static void thread_ends(struct dm_self *self)
+{
+    struct dm_runtime *runtime = dm_runtime_peek();
+
+    self->has_ended = true;
+    if (runtime && is_own_process())
+        dm_ending_thread(runtime, self);
+}
+
+/*
+ * A destructor, not a handler of atexit(): destructors run after all handlers, and a library's destructor after the
+ * destructors of the library's users, even if the library was loaded late.  exit() in a signal handler may have
+ * interrupted a section of the library in the same thread; the leases end everything then.
+ */
+__attribute__((destructor)) static void process_ends(void)
+{
+    if (is_own_process() && dm_mutex_holds_none())
+        dm_ending_process(dm_runtime_peek());
+}
+
+/* In the child, before fork() returns there; a handler of another library may use a mutex after that. */
+static void forked(void)
+{
+    own_pid = getpid();
+    dm_runtime_fork_child();
+}
+
+__attribute__((constructor)) static void register_ends(void)
+{
+    own_pid = getpid();
+    is_told = dm_self_on_thread_end(thread_ends) &&
+              pthread_atfork(dm_runtime_fork_prepare, dm_runtime_fork_parent, forked) == 0 &&
+              at_quick_exit(process_ends) == 0;
+}
+
+bool dm_lifetime_is_told(void)
+{
+    return is_told;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/life/runtime.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/rank.h"
+#include "process/calls/release.h"
+#include "process/claims/fast.h"
+#include "process/claims/leave.h"
+#include "process/claims/line.h"
+#include "process/claims/steps.h"
+#include "process/keep/inbox.h"
+#include "process/keep/loop.h"
+#include "process/keep/pump.h"
+#include "process/life/lifetime.h"
+#include "spawn/local.h"
+#include "store/drivers.h"
+
+/* Between two tries while the server is not ready. */
+#define PAUSE_NS (5 * DM_NS_PER_MS)
+
+/* start guards the making of `current` and all below.  Rank START: connections nest in start. */
+static struct dm_mutex start = DM_MUTEX_INITIALIZER(DM_RANK_START);
+static struct dm_runtime *current; /* written under start, read by acquire load */
+static struct dm_runtime *retired; /* all earlier runtimes, so that each stays found */
+static char *configured_url;
+static char *switched_url; /* goes before configured_url */
+static dmutex_lost_fn lost_callback;
+static void *lost_user;
+
+/* ---- the process, as the store calls it -------------------------------------------------- */
+
+/* Called without locks, by the thread that has read the last reply of the greeting. */
+static void store_ready(void *user)
+{
+    dm_pump_reconnected(user);
+}
+
+/* Likewise, for the inbox. */
+static void store_tells(void *user)
+{
+    dm_pump_resubscribed(user);
+}
+
+/* The store may have news before the loop is there: the runtime is still being made. */
+static void nudge(void *user)
+{
+    struct dm_runtime *runtime = user;
+
+    if (runtime->loop)
+        dm_loop_nudge(runtime->loop);
+}
+
+/* The shortest lease of all holds; 0: no hold. */
+static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
+{
+    unsigned shortest_ms = 0;
+
+    for (const struct dm_claim *claim = runtime->registry.claims; claim; claim = claim->next) {
+        const struct dm_hold *hold = &claim->hold;
+
+        if (hold->phase == DM_HELD && (shortest_ms == 0 || hold->lease_ms < shortest_ms))
+            shortest_ms = hold->lease_ms;
+    }
+    return shortest_ms;
+}
+
+/* A process without claims leaves a broken connection closed, until the next call wants it. */
+static bool is_in_need(void *user, unsigned *ret_lease_ms)
+{
+    struct dm_runtime *runtime = user;
+    bool has_claims;
+
+    dm_state_lock();
+    has_claims = runtime->registry.claims != NULL;
+    *ret_lease_ms = shortest_lease_ms(runtime);
+    dm_state_unlock();
+    return has_claims;
+}
+
+/* Opens no connection: the first request does, or the first wait. */
+static struct dm_store *open_store(struct dm_runtime *runtime)
+{
+    const struct dm_host host = {
+        .user = runtime,
+        .on_ready = store_ready,
+        .on_inbox = store_tells,
+        .on_message = dm_inbox_take,
+        .on_change = nudge,
+        .is_in_need = is_in_need,
+        .open_local = dm_local_open,
+    };
+
+    return (runtime->url->kind == DM_URL_QUORUM ? dm_quorum_open : dm_redis_open)(runtime->url, &runtime->ident, &host);
+}
+
+/* ---- beginning --------------------------------------------------------------------------- */
+
+/* A runtime that nobody else has seen: the only one that is freed. */
+static void undo(struct dm_runtime *runtime)
+{
+    if (runtime->store) {
+        dm_registry_clear(&runtime->registry);
+        dm_store_free_unused(runtime->store);
+    }
+    dm_url_free(runtime->url);
+    free(runtime->settings.metrics);
+    free(runtime->metrics.path);
+    free(runtime);
+}
+
+/* False with errno. */
+static bool start_runtime(struct dm_runtime *runtime)
+{
+    uint64_t random;
+
+    errno = 0;
+    if (!dm_lifetime_is_told())
+        return false;
+    runtime->store = open_store(runtime);
+    if (!runtime->store)
+        return false;
+    dm_ident_random(&random, 1);
+    dm_registry_init(&runtime->registry, runtime->store, random >> 1); /* no stranger guesses an attempt's number */
+    return dm_loop_serve(runtime);
+}
+
+/* START held, so that two threads that lock first make one runtime. */
+static int make(struct dm_runtime **ret_runtime)
+{
+    struct dm_runtime *runtime = calloc(1, sizeof *runtime);
+    int error;
+
+    dm_assert_held(DM_RANK_START);
+    if (!runtime)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    runtime->pid = getpid();
+    error = dm_settings_read(switched_url ? switched_url : configured_url, &runtime->settings, &runtime->url);
+    if (error) {
+        undo(runtime);
+        return error;
+    }
+    dm_metrics_init(&runtime->metrics, &runtime->settings);
+    dm_ident_draw(&runtime->ident, runtime->settings.host);
+    if (!start_runtime(runtime)) {
+        error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);
+        undo(runtime);
+        return error;
+    }
+    *ret_runtime = runtime;
+    return 0;
+}
+
+/* How many forks lie between this process and the first one. */
+static unsigned forks;
+
+/*
+ * START held.  The handlers of fork() see the current runtime alone.  A signal's handler that forks while the runtime
+ * is made leaves the child a runtime with the parent's uuid, and without a loop thread: the child forgets the runtime
+ * as soon as it is seen.
+ */
+static int make_current(struct dm_runtime **ret_runtime)
+{
+    unsigned forks_before = forks;
+    int error;
+
+    dm_assert_held(DM_RANK_START);
+    error = make(ret_runtime);
+    __atomic_store_n(&current, *ret_runtime, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (forks != forks_before)
+        dm_runtime_fork_child();
+    return error;
+}
+
+/* Each call of the library comes by here: after the first one it costs a load. */
+int dm_runtime_get(struct dm_runtime **ret_runtime)
+{
+    struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    int error = 0;
+
+    if (!runtime) {
+        dm_mutex_lock(&start);
+        runtime = current;
+        if (!runtime)
+            error = make_current(&runtime);
+        dm_mutex_unlock(&start);
+    }
+    *ret_runtime = runtime;
+    return error;
+}
+
+/* For ends and questions, which must not start a library that was never used. */
+struct dm_runtime *dm_runtime_peek(void)
+{
+    return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+}
+
+/* Parsed here for the sentence alone, and again with the settings, which may come later. */
+int dm_runtime_configure(const char *url)
+{
+    char reason[DM_REASON_ROOM];
+    struct dm_url *parsed = dm_url_parse(url, reason);
+    int error = 0;
+
+    if (!parsed)
+        return errno == ENOMEM ? dm_fail(DM_FAIL_NO_MEMORY, NULL) : dm_fail(DM_FAIL_BAD_URL, "%s", reason);
+    dm_url_free(parsed);
+    dm_mutex_lock(&start);
+    if (current) {
+        error = dm_fail(DM_FAIL_CONFIGURED_LATE, NULL);
+    } else {
+        free(configured_url);
+        configured_url = strdup(url);
+        if (!configured_url)
+            error = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    }
+    dm_mutex_unlock(&start);
+    return error;
+}
+
+/* ---- another server ---------------------------------------------------------------------- */
+
+/* A hold whose certainty has ended is no hold, but a loss that the loop thread is to tell. */
+static void let_time_pass(struct dm_runtime *runtime)
+{
+    struct dm_claim *claim, *next;
+
+    dm_state_lock();
+    for (claim = runtime->registry.claims; claim; claim = next) {
+        next = claim->next;
+        dm_step_kind(runtime, claim, DM_EV_TIME);
+    }
+    dm_state_unlock();
+}
+
+/* True if no thread holds or waits, and no loss is to be told; then nobody will hold or wait. */
+static bool is_emptied(struct dm_runtime *runtime)
+{
+    bool is_empty;
+
+    dm_state_lock();
+    dm_line_end_all_keeping(runtime); /* again: one may be kept since, and entered without this lock */
+    is_empty = !dm_registry_is_in_use(&runtime->registry) && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
+    if (is_empty) {
+        runtime->is_retired = true;
+        dm_line_drop_all(&runtime->registry);
+        dm_registry_empty(&runtime->registry);
+    }
+    dm_state_unlock();
+    return is_empty;
+}
+
+/* Start held.  False if the runtime is in use. */
+static bool retire(struct dm_runtime *runtime)
+{
+    dm_assert_held(DM_RANK_START);
+    if (!is_emptied(runtime))
+        return false;
+    runtime->retired_before = retired;
+    retired = runtime;
+    __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool is_any_untold(struct dm_runtime *runtime)
+{
+    bool is_any;
+
+    dm_state_lock();
+    is_any = dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
+    dm_state_unlock();
+    return is_any;
+}
+
+/* The loop thread tells losses, unless the application's callback keeps it: so this wait is short, and has an end. */
+static void await_tellings(struct dm_runtime *runtime)
+{
+    struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
+
+    let_time_pass(runtime);
+    while (is_any_untold(runtime) && dm_runtime_pause(&deadline))
+        continue;
+}
+
+static void await_releases(struct dm_runtime *runtime, unsigned patience_ms)
+{
+    struct dm_deadline deadline = dm_deadline_in_ms(patience_ms);
+
+    dm_release_await_pending(runtime, NULL, &deadline);
+}
+
+/*
+ * Puts `url` in the place of switched_url, and ends the store of the runtime that retires for `url`.  Under start,
+ * which fork() takes: a child knows the current runtime alone, and could not close the sockets of a retired runtime.
+ * 0 or an errno value, noted.
+ */
+static int change_url(char **url)
+{
+    struct dm_runtime *runtime;
+    char *old;
+    int error = 0;
+
+    dm_mutex_lock(&start);
+    runtime = current;
+    if (runtime && !retire(runtime)) {
+        error = dm_fail(DM_FAIL_SWITCH_BUSY, NULL);
+    } else {
+        old = switched_url;
+        switched_url = *url;
+        *url = old;
+        if (runtime)
+            dm_store_end(runtime->store);
+    }
+    dm_mutex_unlock(&start);
+    return error;
+}
+
+int dm_runtime_switch(const char *url, unsigned patience_ms)
+{
+    struct dm_runtime *runtime = dm_runtime_peek();
+    char *copy = url ? strdup(url) : NULL;
+    int error;
+
+    if (url && !copy)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    if (runtime) {
+        await_tellings(runtime);
+        dm_state_lock();
+        dm_line_end_all_keeping(runtime);
+        dm_state_unlock();
+        await_releases(runtime, patience_ms);
+    }
+    error = change_url(&copy);
+    free(copy); /* the old URL, or, if refused, the new URL */
+    return error;
+}
+
+/* Under START, which guards the list.  The runtimes of a parent process are not this process's. */
+void dm_runtime_count(dmutex_stats_t *ret_stats)
+{
+    const pid_t pid = getpid();
+
+    *ret_stats = (dmutex_stats_t){ .struct_size = sizeof *ret_stats };
+    dm_mutex_lock(&start);
+    if (current && current->pid == pid)
+        dm_stats_add(current, ret_stats);
+    for (struct dm_runtime *runtime = retired; runtime; runtime = runtime->retired_before) {
+        if (runtime->pid == pid)
+            dm_stats_add(runtime, ret_stats);
+    }
+    dm_mutex_unlock(&start);
+}
+
+/* Under START, because function and argument belong together: the loop thread must not read one of each. */
+void dm_runtime_set_lost(dmutex_lost_fn lost, void *user)
+{
+    dm_mutex_lock(&start);
+    lost_callback = lost;
+    lost_user = user;
+    dm_mutex_unlock(&start);
+}
+
+void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
+{
+    dm_mutex_lock(&start);
+    *ret_lost = lost_callback;
+    *ret_user = lost_user;
+    dm_mutex_unlock(&start);
+}
+
+struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
+{
+    return dm_deadline_in_ms(runtime->url->command_timeout_ms);
+}
+
+/* On the thread's semaphore: a message for the thread ends the pause early, and the caller looks again. */
+bool dm_runtime_pause(const struct dm_deadline *deadline)
+{
+    struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);
+
+    dm_self_sleep(dm_self_get(), &pause);
+    return dm_deadline_left_ns(deadline) > 0;
+}
+
+/*
+ * fork(): all locks are taken in their order, so that the child's copy of every table is whole and no command is half
+ * written.
+ *
+ * Not in a signal handler that has interrupted a section of the library in this very thread: the handler would wait for
+ * its own thread.  The child needs no table, because the child begins anew.  A socket that another thread is just
+ * opening may go along then; so the server may see the parent alive as long as the child.
+ */
+static __thread bool is_fork_bare;
+
+/* In the order of the ranks, GATE to LOG; the other two undo it in the reverse order. */
+void dm_runtime_fork_prepare(void)
+{
+    is_fork_bare = !dm_mutex_holds_none();
+    if (is_fork_bare)
+        return;
+    dm_mutex_begin_collecting();
+    dm_loop_fork_prepare();
+    dm_mutex_lock(&start);
+    dm_state_lock();
+    if (current)
+        dm_store_fork_prepare(current->store);
+    dm_log_fork_prepare();
+    dm_mutex_end_collecting();
+}
+
+void dm_runtime_fork_parent(void)
+{
+    if (is_fork_bare)
+        return;
+    dm_log_fork_parent();
+    if (current)
+        dm_store_fork_parent(current->store);
+    dm_state_unlock();
+    dm_mutex_unlock(&start);
+    dm_loop_fork_parent();
+}
+
+/*
+ * The child closes the parent's sockets, forgets the parent's tables unfreed, and begins anew when used.  A call that
+ * the handler has interrupted ends in the child with ENOLCK if the call needs the server, and never speaks in the
+ * parent's name.
+ */
+void dm_runtime_fork_child(void)
+{
+    forks++;
+    dm_log_fork_child();
+    if (current) {
+        current->is_retired = true;
+        dm_store_fork_child(current->store);
+    }
+    current = NULL;
+    dm_fast_fork_child();
+    dm_state_fork_child();
+    dm_mutex_reset(&start);
+    dm_loop_fork_child();
+    dm_self_fork_child();
+    dm_local_fork_child();
+    if (!is_fork_bare)
+        dm_mutex_fork_child();
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/life/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "spawn/local.h"
+
+/*
+ * Settings come from the files first; a variable of the environment then takes the place of its key.  secure_getenv():
+ * a program with more rights than its caller takes no settings from the caller.
+ */
+
+/* A value that nobody knows is told and changes nothing: a typing error must not end the program at its first loss. */
+static void read_on_lost(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_ONLOST");
+
+    if (value && !dm_conffile_on_lost(value, &settings->on_lost, &settings->lost_signal))
+        dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME, and is ignored", value);
+}
+
+static void read_on_down(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_ONDOWN");
+
+    if (value && *value && !dm_conffile_on_down(value, &settings->fails_when_down))
+        dm_log_alarm("DMUTEX_ONDOWN=%s is neither wait nor fail, and is ignored", value);
+}
+
+static void read_linger(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_LINGER");
+
+    if (value && *value && !dm_conffile_time(value, 0, UINT32_MAX - 1, &settings->linger_ms))
+        dm_log_alarm("DMUTEX_LINGER=%s is no time, such as 500ms, 2s or bare milliseconds, and is ignored", value);
+}
+
+static void read_metrics_names(struct dm_settings *settings)
+{
+    const char *value = secure_getenv("DMUTEX_METRICS_NAMES");
+
+    if (value && *value && !dm_conffile_yes_or_no(value, &settings->has_metrics_names))
+        dm_log_alarm("DMUTEX_METRICS_NAMES=%s is neither yes nor no, and is ignored", value);
+}
+
+static const char *value_of(const char *variable, const char *in_file)
+{
+    const char *value = secure_getenv(variable);
+
+    return value && *value ? value : in_file;
+}
+
+/* The log is set up first, because the other values may be reported there. */
+static void take_file(const struct dm_conffile *file, struct dm_settings *ret_settings)
+{
+    if (*file->log)
+        dm_log_set_default(file->log, "Log of dmutex.conf");
+    *ret_settings = (struct dm_settings){
+        .fails_when_down = file->fails_when_down,
+        .on_lost = file->on_lost,
+        .lost_signal = file->lost_signal,
+        .linger_ms = file->linger_ms,
+        .lease_ms = file->lease_ms,
+        .has_metrics_names = file->has_metrics_names,
+    };
+}
+
+static bool take_environment(const struct dm_conffile *file, struct dm_settings *settings)
+{
+    read_on_down(settings);
+    read_on_lost(settings);
+    read_linger(settings);
+    read_metrics_names(settings);
+    snprintf(settings->host, sizeof settings->host, "%s", value_of("DMUTEX_HOST", file->host));
+    settings->asks_for_metrics = *value_of("DMUTEX_METRICS", "");
+    settings->metrics = strdup(value_of("DMUTEX_METRICS", file->metrics));
+    return settings->metrics;
+}
+
+/* The folder of a local server is checked when the URL is read, so that the sentence comes with the first call. */
+static bool place_local(struct dm_url *url, char *ret_reason)
+{
+    return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
+}
+
+/* Forbidden by DMUTEX_LOCAL or, without DMUTEX_LOCAL, by the file; ret_by says which. */
+static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_by)
+{
+    const char *environment = secure_getenv("DMUTEX_LOCAL");
+
+    *ret_by = environment ? "DMUTEX_LOCAL" : file->forbidden_by;
+    if (!environment)
+        return file->forbids_local;
+    if (strcmp(environment, "allow") != 0 && strcmp(environment, "forbid") != 0)
+        dm_log_alarm("DMUTEX_LOCAL=%s is none of forbid and allow; it is taken as forbid", environment);
+    return strcmp(environment, "allow") != 0;
+}
+
+/* Reads the URL.  `from` says where the URL was, for the sentence; NULL: DMUTEX_URL, or the application. */
+static int read_url(const char *text, const char *from, struct dm_url **ret_url)
+{
+    char reason[DM_REASON_ROOM];
+    struct dm_url *url = dm_url_parse(text, reason);
+    bool is_memory_out;
+
+    if (url && place_local(url, reason)) {
+        *ret_url = url;
+        return 0;
+    }
+    is_memory_out = errno == ENOMEM;
+    dm_url_free(url);
+    if (is_memory_out)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    return from ? dm_fail(DM_FAIL_BAD_FILE, "%.200s: Url: %s", from, reason)
+                : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
+}
+
+/* Once: children of fork(), and a start that has failed and is tried again, would tell the same. */
+static void tell_fallback(void)
+{
+    static bool is_told;
+
+    if (!__atomic_exchange_n(&is_told, true, __ATOMIC_RELAXED))
+        dm_log_alarm("no server is configured: falling back to \"local:\", so that only this user's processes on this "
+                     "host exclude each other; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM);
+}
+
+/* No call of the application and no variable names the server. */
+static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_url)
+{
+    const char *by;
+
+    if (*file->url)
+        return read_url(file->url, file->url_from, ret_url);
+    if (is_local_forbidden(file, &by))
+        return dm_fail(DM_FAIL_NO_SERVER, "by %s: set DMUTEX_URL, or Url= of [server] in " DM_CONFFILE_SYSTEM, by);
+    tell_fallback();
+    return read_url("local:", NULL, ret_url);
+}
+
+/*
+ * The application's URL goes before the environment's, and both before the file's.  A bad file stops only a process
+ * that has no other URL.
+ */
+int dm_settings_read(const char *configured, struct dm_settings *ret_settings, struct dm_url **ret_url)
+{
+    const char *environment = secure_getenv("DMUTEX_URL");
+    const char *text = configured ? configured : environment;
+    bool is_named = text && *text, is_good;
+    char reason[DM_CONFFILE_REASON_ROOM];
+    struct dm_conffile *file = malloc(sizeof *file);
+    int error;
+
+    if (!file)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    is_good = dm_conffile_read_all(file, reason);
+    if (!is_good)
+        memset(file, 0, sizeof *file);
+    take_file(file, ret_settings);
+    if (*file->passed_over)
+        dm_log_info("%s is not looked at: this user may not enter a folder on the way", file->passed_over);
+    if (is_named && !is_good)
+        dm_log_alarm("the configuration file is not used: %s", reason);
+    if (!take_environment(file, ret_settings))
+        error = dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    else if (is_named)
+        error = read_url(text, NULL, ret_url);
+    else
+        error = is_good ? read_url_of_file(file, ret_url) : dm_fail(DM_FAIL_BAD_FILE, "%s", reason);
+    free(file);
+    return error;
+}
+
+void dm_settings_host(char ret_host[DM_HOST_ROOM])
+{
+    char reason[DM_CONFFILE_REASON_ROOM];
+    struct dm_conffile *file = malloc(sizeof *file);
+    bool is_good = file && dm_conffile_read_all(file, reason);
+
+    dm_ident_host(value_of("DMUTEX_HOST", is_good ? file->host : ""), ret_host);
+    free(file);
+}

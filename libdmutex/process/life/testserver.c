@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/life/testserver.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/place.h"
+#include "process/life/runtime.h"
+#include "spawn/server.h"
+
+#define TEMPLATE "dmutex-test-XXXXXX"
+#define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path
+#define GRACE_OFF "?grace=off" /* the test meant to forget the data of the server before */
+#define URL_ROOM (sizeof "unix://" GRACE_OFF + 3 * PATH_ROOM)
+
+/* How long a start waits for earlier unlocks, on the server that is left. */
+#define PATIENCE_MS 2000
+
+struct dmutex_test_server {
+    struct dmutex_test_server *below; /* the test server that this process used before, NULL: none */
+    pid_t pid;                        /* the process that started the server */
+    struct dm_reaper reaper;
+    char directory[PATH_ROOM];
+    char path[PATH_ROOM];
+    char url[URL_ROOM];
+    char *url_before; /* DMUTEX_URL; NULL: not set */
+};
+
+/* The test server in use by this process.  As the functions here, for one thread at a time. */
+static struct dmutex_test_server *top;
+
+/* ---- the server's place ------------------------------------------------------------------ */
+
+/* In a folder that another user can change, another server could come into the place of ours. */
+static bool is_safe(const char *directory)
+{
+    struct dm_fault fault;
+    const char *leaf;
+    int parent = dm_place_open_parent(directory, &leaf, &fault);
+
+    if (parent >= 0)
+        close(parent);
+    return parent >= 0;
+}
+
+/* mkdtemp() writes the name, which is then copied to the front of the socket's path. */
+static bool make_directory_in(struct dmutex_test_server *server, const char *parent)
+{
+    int length;
+
+    if (!parent || parent[0] != '/')
+        return false;
+    length = snprintf(server->path, sizeof server->path, "%s/" TEMPLATE "/" DM_SERVER_SOCKET, parent);
+    if (length >= (int)sizeof server->path)
+        return false;
+    snprintf(server->directory, sizeof server->directory, "%s/" TEMPLATE, parent);
+    if (!is_safe(server->directory) || !mkdtemp(server->directory))
+        return false;
+    memcpy(server->path, server->directory, strlen(server->directory));
+    return true;
+}
+
+/* Bytes that a URL may have as they are. */
+static bool is_plain(unsigned char byte)
+{
+    return isalnum(byte) || strchr("/._-~", byte);
+}
+
+/*
+ * %XX for all other bytes: a comma or a question mark would mean something else in a URL.  The room is for three bytes
+ * each.
+ */
+static void write_url(struct dmutex_test_server *server)
+{
+    char *at = server->url + sprintf(server->url, "unix://");
+
+    for (const char *byte = server->path; *byte; byte++) {
+        if (is_plain((unsigned char)*byte))
+            *at++ = *byte;
+        else
+            at += sprintf(at, "%%%02x", (unsigned)(unsigned char)*byte);
+    }
+    strcpy(at, GRACE_OFF);
+}
+
+/* In $TMPDIR, where a socket's path has room there, or in /tmp. */
+static int make_directory(struct dmutex_test_server *server)
+{
+    if (!make_directory_in(server, secure_getenv("TMPDIR")) && !make_directory_in(server, "/tmp"))
+        return dm_fail(DM_FAIL_TEST_SERVER, "no directory can be made in /tmp: %s", strerror(errno));
+    write_url(server);
+    return 0;
+}
+
+/* ---- the server's process ---------------------------------------------------------------- */
+
+/* Reads the last line that the server has written, "" if none; for people. */
+static void read_last_line(const struct dmutex_test_server *server, char *ret_line, size_t size)
+{
+    char path[PATH_ROOM + sizeof DM_SERVER_LOG], line[256];
+    FILE *log;
+
+    ret_line[0] = '\0';
+    snprintf(path, sizeof path, "%s/" DM_SERVER_LOG, server->directory);
+    log = fopen(path, "re");
+    if (!log)
+        return;
+    while (fgets(line, sizeof line, log)) {
+        if (line[0] != '\n')
+            snprintf(ret_line, size, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+    fclose(log);
+}
+
+/*
+ * People read these sentences in the output of their tests: each says what to do next, or repeats the server's own last
+ * line.
+ */
+static int fail_by_result(const struct dmutex_test_server *server, int result)
+{
+    char line[200];
+
+    switch (result) {
+    case 0:
+        return 0;
+    case DM_REAPER_ENDED:
+    case DM_REAPER_SILENT:
+        read_last_line(server, line, sizeof line);
+        return dm_fail(DM_FAIL_TEST_SERVER, "it %s: %s", result == DM_REAPER_ENDED ? "has ended" : "does not answer",
+                       line);
+    case DM_REAPER_NOTHING:
+        return dm_fail(DM_FAIL_TEST_SERVER, "it does not run: call dmutex_test_server_restart() first");
+    case DM_REAPER_GONE:
+        return dm_fail(DM_FAIL_TEST_SERVER, "the process that kept it was killed");
+    case ENOENT:
+        return dm_fail(DM_FAIL_TEST_SERVER, "neither redis-server nor valkey-server is installed: install the "
+                                            "package redis-server");
+    default:
+        return dm_fail(DM_FAIL_TEST_SERVER, "it cannot be started: %s", strerror(result));
+    }
+}
+
+/* A forked child has no reaper of its own, and must not kill the parent's server. */
+int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order order)
+{
+    if (server->pid != getpid())
+        return dm_fail(DM_FAIL_TEST_FOREIGN, NULL);
+    return fail_by_result(server, dm_reaper_do(&server->reaper, order));
+}
+
+/* The reaper outlives a test that crashes, and ends the server and its folder then. */
+static int begin(struct dmutex_test_server *server)
+{
+    int error = make_directory(server);
+
+    if (error)
+        return error;
+    error = dm_reaper_begin(&server->reaper, server->directory, server->path);
+    if (error) {
+        rmdir(server->directory);
+        return dm_fail(DM_FAIL_TEST_SERVER, "no process can be made for it: %s", strerror(error));
+    }
+    server->pid = getpid();
+    error = dm_testserver_do(server, DM_REAPER_START);
+    if (error)
+        dm_reaper_end(&server->reaper);
+    return error;
+}
+
+/* ---- the processes that use the server --------------------------------------------------- */
+
+/* Programs that the test executes find the server by this. */
+static int set_environment(const char *url)
+{
+    int result = url ? setenv("DMUTEX_URL", url, 1) : unsetenv("DMUTEX_URL");
+
+    return result == 0 ? 0 : dm_fail(DM_FAIL_NO_MEMORY, NULL);
+}
+
+/* This process and executed programs use the server, before all configured servers. */
+static int push(struct dmutex_test_server *server)
+{
+    const char *before = getenv("DMUTEX_URL");
+    int error;
+
+    server->url_before = before ? strdup(before) : NULL;
+    if (before && !server->url_before)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    error = dm_runtime_switch(server->url, PATIENCE_MS);
+    if (error)
+        return error;
+    error = set_environment(server->url);
+    if (error) {
+        dm_runtime_switch(top ? top->url : NULL, 0);
+        return error;
+    }
+    server->below = top;
+    top = server;
+    return 0;
+}
+
+/* A server that is not the last started goes from under the servers that came later. */
+static int pull(struct dmutex_test_server *server)
+{
+    struct dmutex_test_server *above = top;
+    char *url_before = server->url_before;
+    int error;
+
+    if (top == server) {
+        error = set_environment(url_before);
+        if (!error)
+            error = dm_runtime_switch(server->below ? server->below->url : NULL, 0);
+        if (error)
+            set_environment(server->url);
+        else
+            top = server->below;
+        return error;
+    }
+    while (above && above->below != server)
+        above = above->below;
+    if (above) {
+        above->below = server->below;
+        server->url_before = above->url_before;
+        above->url_before = url_before;
+    }
+    return 0;
+}
+
+/* The reaper is over, or was never begun. */
+static void destroy(struct dmutex_test_server *server)
+{
+    free(server->url_before);
+    free(server);
+}
+
+/* A server that cannot be used any more is ended before the return: a failure leaves nothing behind. */
+int dm_testserver_start(struct dmutex_test_server **ret_server)
+{
+    struct dmutex_test_server *server;
+    int error;
+
+    if (dm_server_is_unsafe())
+        return dm_fail(DM_FAIL_TEST_SERVER, "a program with more rights than its caller starts none");
+    server = calloc(1, sizeof *server);
+    if (!server)
+        return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    error = begin(server);
+    if (!error) {
+        error = push(server);
+        if (error)
+            dm_reaper_end(&server->reaper);
+    }
+    if (error)
+        destroy(server);
+    else
+        *ret_server = server;
+    return error;
+}
+
+/* The process leaves the server first, and stays at it if that is refused. */
+int dm_testserver_stop(struct dmutex_test_server *server)
+{
+    int error;
+
+    if (server->pid != getpid())
+        return dm_fail(DM_FAIL_TEST_FOREIGN, NULL);
+    error = pull(server);
+    if (error)
+        return error;
+    dm_reaper_end(&server->reaper);
+    destroy(server);
+    return 0;
+}
+
+const char *dm_testserver_url(const struct dmutex_test_server *server)
+{
+    return server->url;
+}

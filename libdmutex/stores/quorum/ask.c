@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Questions of a thread that waits for the majority.
+ *
+ * An acquire goes from round to round (core/quorum.h): a dash to all servers where nobody seems to wait; else a turn in
+ * the first server's queue; once the attempt has the first server, the others are asked again and again, for 50 to 150
+ * ms (Q3).  Between two rounds the servers are given back; the answers to that are waited for, shortly, because a
+ * server that does not know the script has done nothing.
+ */
+#include <stdio.h>
+
+#include "base/minmax.h"
+#include "stores/quorum/parts.h"
+
+/* A name is crowded for so long after another attempt was seen there. */
+#define CROWD_NS (200 * DM_NS_PER_MS)
+
+/* Q3: the least time, and the span of chance above. */
+#define GIVE_UP_NS (50 * DM_NS_PER_MS)
+#define GIVE_UP_SPAN_NS (100 * DM_NS_PER_MS)
+
+/* Until then the first server's answer is waited for, though a majority is there. */
+#define PATIENCE_NS (10 * DM_NS_PER_MS)
+
+#define GIVE_BACK_MS 20
+
+/* Between two questions to a server that is busy; between two dashes of rivals that share the servers. */
+#define PAUSE_NS DM_NS_PER_MS
+#define PAUSE_SPAN_NS (2 * DM_NS_PER_MS)
+#define DASHES_MOST 4
+
+/* Waiters behind the head look at the other servers later, up to so many times. */
+#define LOOK_PLACES 8
+
+/* An acquire on its way. */
+struct asking {
+    struct dm_quorum_store *all;
+    const struct dm_ask *ask;
+    bool may_queue;
+    const struct dm_owed *owed;
+    int owed_count;
+    const struct dm_deadline *deadline;
+    char *reason;
+    int64_t patient_until_ns;
+    int64_t late_ns, first_late_ns; /* from then on silent servers are late: of a dash, and the first of a turn */
+    int64_t give_up_ns;             /* 0: the attempt has not had the first server */
+    bool is_near;                   /* all that keeps the attempt from a majority is rivals, or one server */
+    unsigned full;                  /* a set of servers with a full queue */
+    int dashes;
+    uint64_t chance;
+};
+
+static int choose_first(struct asking *asking, bool is_for_queue)
+{
+    int first;
+
+    dm_mutex_lock(&asking->all->lock);
+    first = dm_quorum_choose_first(asking->all, asking->ask->place, is_for_queue);
+    dm_mutex_unlock(&asking->all->lock);
+    return first;
+}
+
+/* ---- giving back ------------------------------------------------------------------------- */
+
+/* The servers that are to get the release now: all for an attempt without a record, which may be anywhere. */
+static unsigned begin_release(struct dm_quorum_store *all, const struct dm_ask *ask, int kept, uint64_t *ret_round)
+{
+    bool is_known = dm_quorum_find(all, ask->attempt) != NULL;
+    struct dm_quorum_record *record = dm_quorum_open_record(all, ask);
+    unsigned servers = 0;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (!record)
+        return 0;
+    dm_quorum_begin_release(&record->quorum, kept);
+    for (int i = 0; i < all->count; i++) {
+        if (i == kept || (is_known && !record->quorum.legs[i].is_touched))
+            continue;
+        dm_quorum_send(&record->quorum, i, DM_QUORUM_RELEASE);
+        servers |= 1u << i;
+    }
+    *ret_round = record->quorum.round;
+    return servers;
+}
+
+/* The servers that have done nothing, and are asked again; the servers with an answer still to come. */
+static unsigned ask_again(struct dm_quorum_record *record, unsigned *ret_open)
+{
+    unsigned again = 0;
+
+    *ret_open = 0;
+    for (int i = 0; i < record->quorum.count; i++) {
+        if (record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN) {
+            dm_quorum_send(&record->quorum, i, DM_QUORUM_RELEASE);
+            again |= 1u << i;
+        }
+        *ret_open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+    }
+    return again;
+}
+
+/* The answer, NOTHING if it is not known at the deadline. */
+static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, int kept,
+                                bool is_all, const struct dm_deadline *deadline)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    unsigned servers, open = 0;
+    uint64_t round = 0;
+    struct dm_quorum_record *record;
+
+    dm_mutex_lock(&all->lock);
+    servers = begin_release(all, ask, kept, &round);
+    dm_mutex_unlock(&all->lock);
+    do {
+        dm_quorum_post_release(all, ask, end, round, servers);
+        if (open && !servers)
+            dm_quorum_read(all, ask->attempt, open, deadline);
+        dm_mutex_lock(&all->lock);
+        record = dm_quorum_find(all, ask->attempt);
+        servers = open = 0;
+        if (record)
+            servers = ask_again(record, &open);
+        answer.verdict = record ? dm_quorum_released(&record->quorum, is_all) : DM_SAYS_NOTHING;
+        for (int i = 0; record && i < all->count; i++)
+            answer.is_wanted = answer.is_wanted || record->quorum.legs[i].said.is_wanted;
+        dm_mutex_unlock(&all->lock);
+    } while (answer.verdict == DM_SAYS_NOTHING && open && dm_deadline_left_ns(deadline) > 0);
+    return answer;
+}
+
+static void give_back(struct asking *asking, int kept)
+{
+    struct dm_deadline soon = dm_deadline_in_ms(GIVE_BACK_MS);
+
+    release(asking->all, asking->ask, DM_END_UNLOCKED, kept, true, &soon);
+}
+
+/* A record with a posted release is dropped by the answers to the release. */
+static void drop(struct dm_quorum_store *all, uint64_t attempt)
+{
+    struct dm_quorum_record *record;
+
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_find(all, attempt);
+    if (record && !record->on_released)
+        dm_quorum_drop_record(all, attempt);
+    dm_mutex_unlock(&all->lock);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------ */
+
+static void note_crowd(const struct asking *asking)
+{
+    dm_mutex_lock(&asking->all->lock);
+    dm_quorum_crowd_of(asking->all, asking->ask->place)->until_ns = dm_clock_boot_ns() + CROWD_NS;
+    dm_mutex_unlock(&asking->all->lock);
+}
+
+/* The holder at the server has no majority: for a lease turns are taken elsewhere. */
+static void note_passed(const struct asking *asking, int server)
+{
+    struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(asking->all, asking->ask->place);
+
+    crowd->passed = server;
+    crowd->passed_until_ns = dm_clock_boot_ns() + asking->ask->lease_ms * DM_NS_PER_MS;
+}
+
+/* True if another attempt was seen lately.  Not at a server that may be in its grace, in which there are no turns. */
+static bool is_crowded(struct asking *asking, int first)
+{
+    int64_t now_ns = dm_clock_boot_ns(), lease_ns = asking->ask->lease_ms * DM_NS_PER_MS;
+    bool is, is_settled;
+
+    dm_mutex_lock(&asking->all->lock);
+    is = now_ns < dm_quorum_crowd_of(asking->all, asking->ask->place)->until_ns;
+    is_settled = now_ns - asking->all->children[first].since_ns > lease_ns;
+    dm_mutex_unlock(&asking->all->lock);
+    return is && is_settled;
+}
+
+static void begin(struct asking *asking, enum dm_quorum_manner manner, int first)
+{
+    int64_t now_ns = dm_clock_boot_ns(), heartbeat_ns = asking->ask->lease_ms * DM_NS_PER_MS / 3;
+    struct dm_quorum_record *record;
+
+    asking->give_up_ns = 0;
+    asking->patient_until_ns = now_ns + PATIENCE_NS;
+    asking->late_ns = now_ns + DM_QUORUM_PASS_NS;
+    asking->first_late_ns = now_ns + dm_max64(DM_QUORUM_PASS_NS, heartbeat_ns);
+    asking->dashes += manner == DM_QUORUM_DASH;
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record) {
+        record->is_queued = false;
+        dm_quorum_begin(&record->quorum, manner, asking->may_queue, first);
+    }
+    dm_mutex_unlock(&asking->all->lock);
+}
+
+/*
+ * A server where the lock is held, because there the holder's release hands the lock over: a server that was away when
+ * the holder came would give the attempt a turn at once, and to no purpose.
+ */
+static int choose_busy(struct asking *asking)
+{
+    struct dm_quorum_record *record;
+    int first, chosen = -1;
+
+    dm_mutex_lock(&asking->all->lock);
+    first = dm_quorum_choose_first(asking->all, asking->ask->place, true);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    for (int i = 0; record && chosen < 0 && i < asking->all->count; i++) {
+        int server = (first + i) % asking->all->count;
+        const struct dm_answer *said = &record->quorum.legs[server].said;
+
+        if (said->verdict == DM_SAYS_BUSY && said->grace_ms == 0 &&
+            dm_store_is_able(asking->all->children[server].store, asking->ask->place, DM_TELLS))
+            chosen = server;
+    }
+    dm_mutex_unlock(&asking->all->lock);
+    return chosen < 0 ? first : chosen;
+}
+
+/*
+ * The server with the queue of the attempt, as far as is known; -1: none, or a server that cannot be asked now.  Tells
+ * whether the attempt has waited there for long.
+ */
+static int queue_of(struct asking *asking, bool *ret_is_long)
+{
+    struct dm_quorum_record *record;
+    int first = -1;
+
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record && record->is_queued) {
+        first = record->quorum.first;
+        *ret_is_long = dm_clock_boot_ns() - record->queued_ns >= DM_QUORUM_PASS_NS;
+    }
+    dm_mutex_unlock(&asking->all->lock);
+    if (first >= 0 && dm_store_is_able(asking->all->children[first].store, asking->ask->place, DM_ASKS))
+        return first;
+    if (first >= 0)
+        give_back(asking, -1);
+    return -1;
+}
+
+/* False without memory. */
+static bool begin_first_round(struct asking *asking)
+{
+    bool is_there, is_long = false;
+    int queue = queue_of(asking, &is_long), first;
+
+    dm_mutex_lock(&asking->all->lock);
+    is_there = dm_quorum_open_record(asking->all, asking->ask) != NULL;
+    dm_mutex_unlock(&asking->all->lock);
+    if (!is_there)
+        return false;
+    if (queue >= 0 && asking->may_queue) {
+        begin(asking, is_long ? DM_QUORUM_PASS : DM_QUORUM_CONFIRM, queue);
+        return true;
+    }
+    first = choose_first(asking, asking->may_queue);
+    begin(asking, asking->may_queue && is_crowded(asking, first) ? DM_QUORUM_TURN : DM_QUORUM_DASH, first);
+    return true;
+}
+
+/*
+ * Posts the questions of the round.  A server that cannot be asked now is asked later in the round: a young process may
+ * not have reached all yet.  Returns the servers with an answer to come.
+ */
+static unsigned post_questions(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
+{
+    unsigned open = 0;
+
+    for (int i = 0; i < asking->all->count; i++) {
+        enum dm_quorum_question question = dm_quorum_ask(&record->quorum, i, now_ns);
+
+        if (question != DM_QUORUM_NONE && dm_store_is_able(asking->all->children[i].store, asking->ask->place, DM_ASKS))
+            dm_quorum_post_acquire(asking->all, record, i, question, asking->ask, asking->owed, asking->owed_count);
+        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+    }
+    return open;
+}
+
+/* A first server that is silent is not the first of other attempts either, for a while. */
+static void note_late(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
+{
+    struct dm_quorum *quorum = &record->quorum;
+    bool is_turn = quorum->manner != DM_QUORUM_DASH;
+
+    if (now_ns < (is_turn ? asking->patient_until_ns : asking->late_ns))
+        return;
+    dm_quorum_mark_late(quorum, now_ns >= (is_turn ? asking->first_late_ns : asking->late_ns), now_ns);
+    if (is_turn && quorum->legs[quorum->first].is_late)
+        asking->all->children[quorum->first].shunned_until_ns = now_ns + DM_QUORUM_SILENT_NS;
+}
+
+/* Asks until the answers have a consequence.  A thread that is given up asks nothing: its release may be under way. */
+static enum dm_quorum_step await_step(struct asking *asking)
+{
+    struct dm_quorum_record *record;
+    enum dm_quorum_step step;
+    unsigned open = 0;
+
+    for (;;) {
+        int64_t now_ns = dm_clock_boot_ns();
+
+        dm_mutex_lock(&asking->all->lock);
+        record = dm_self_is_given_up() ? NULL : dm_quorum_find(asking->all, asking->ask->attempt);
+        if (record) {
+            open = post_questions(asking, record, now_ns);
+            note_late(asking, record, now_ns);
+        }
+        step = record ? dm_quorum_step(&record->quorum, now_ns < asking->patient_until_ns, now_ns) : DM_QUORUM_SILENT;
+        dm_mutex_unlock(&asking->all->lock);
+        if (step != DM_QUORUM_OPEN || dm_deadline_left_ns(asking->deadline) == 0)
+            return step == DM_QUORUM_OPEN ? DM_QUORUM_SILENT : step;
+        dm_quorum_read(asking->all, asking->ask->attempt, open, asking->deadline);
+    }
+}
+
+/* A number below `span`, another each time: rivals must not meet again and again. */
+static int64_t chance(struct asking *asking, int64_t span)
+{
+    asking->chance = (asking->chance ^ (uint64_t)dm_clock_boot_ns()) * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    return (int64_t)((asking->chance >> 33) % (uint64_t)span);
+}
+
+static void pause(struct asking *asking)
+{
+    struct dm_deadline until = dm_deadline_sooner(asking->deadline, PAUSE_NS + chance(asking, PAUSE_SPAN_NS));
+
+    dm_self_sleep(dm_self_get(), &until);
+}
+
+/* ---- consequences ------------------------------------------------------------------------ */
+
+/* The consequences end the acquire with an answer, or go on with another round. */
+enum { GO_ON = false, ENDED = true };
+
+static bool fail(struct asking *asking, struct dm_answer answer, struct dm_answer *ret_answer)
+{
+    give_back(asking, -1);
+    drop(asking->all, asking->ask->attempt);
+    if (answer.verdict == DM_SAYS_NOTHING)
+        dm_quorum_reason((struct dm_store *)asking->all, asking->ask->place, DM_ASKS, asking->reason);
+    *ret_answer = answer;
+    return ENDED;
+}
+
+static void copy_refusal(struct asking *asking)
+{
+    for (int i = 0; i < asking->all->count; i++) {
+        const struct dm_quorum_child *child = &asking->all->children[i];
+
+        if (child->refusal[0])
+            snprintf(asking->reason, DM_REASON_ROOM, "%s", child->refusal);
+    }
+}
+
+static struct dm_answer answer_of(struct asking *asking, struct dm_answer (*of)(const struct dm_quorum *, int64_t))
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct dm_quorum_record *record;
+
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record)
+        answer = of(&record->quorum, dm_clock_boot_ns());
+    if (answer.verdict == DM_SAYS_REFUSED)
+        copy_refusal(asking);
+    dm_mutex_unlock(&asking->all->lock);
+    return answer;
+}
+
+static struct dm_answer refusal_of(const struct dm_quorum *quorum, int64_t now_ns)
+{
+    (void)now_ns;
+    return dm_quorum_refusal(quorum);
+}
+
+/* The first server's words, but for its clock and for a dead head that a poll serves. */
+static struct dm_answer place_of(const struct dm_quorum *quorum, int64_t now_ns)
+{
+    struct dm_answer answer = quorum->legs[quorum->first].said;
+
+    (void)now_ns;
+    answer.store_us = 0;
+    return answer;
+}
+
+static int count_owned(const struct dm_quorum *quorum)
+{
+    int owned = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        owned += quorum->legs[i].from_ns != 0;
+    return owned;
+}
+
+/* Rivals that have some servers each would all find the mutex busy: again, after a pause of chance. */
+static bool is_shared_with_rivals(struct asking *asking)
+{
+    struct dm_quorum_record *record;
+    bool is_shared;
+
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    is_shared = record && count_owned(&record->quorum) > 0;
+    dm_mutex_unlock(&asking->all->lock);
+    return is_shared && asking->dashes < DASHES_MOST && dm_deadline_left_ns(asking->deadline) > 0;
+}
+
+static bool on_refused(struct asking *asking, struct dm_answer *ret_answer)
+{
+    struct dm_answer answer = answer_of(asking, refusal_of);
+
+    if (answer.verdict != DM_SAYS_BUSY || !is_shared_with_rivals(asking))
+        return fail(asking, answer, ret_answer);
+    give_back(asking, -1);
+    pause(asking);
+    begin(asking, DM_QUORUM_DASH, choose_first(asking, false));
+    return GO_ON;
+}
+
+/* So long the attempt waits for its next look at the other servers, unless a heartbeat comes first. */
+static int64_t look_ms(struct asking *asking, bool is_near, uint64_t position)
+{
+    int64_t places = is_near || position == 0 ? 1 : position < LOOK_PLACES ? (int64_t)position : LOOK_PLACES;
+
+    return places * (DM_QUORUM_PASS_NS + chance(asking, DM_QUORUM_PASS_NS)) / DM_NS_PER_MS;
+}
+
+/* The first look comes soon, and so do more while the attempt might own by the others; any other with a heartbeat. */
+static bool on_queued(struct asking *asking, struct dm_answer *ret_answer)
+{
+    struct dm_answer answer = answer_of(asking, place_of);
+    bool is_near = asking->is_near, is_first_look = false;
+    struct dm_quorum_record *record;
+    int first;
+
+    note_crowd(asking);
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    first = record ? record->quorum.first : -1;
+    if (record) {
+        record->is_queued = true;
+        record->queued_ns = dm_clock_boot_ns();
+        is_near = is_near || count_owned(&record->quorum) > 0;
+        is_first_look = record->quorum.manner != DM_QUORUM_PASS;
+    }
+    dm_mutex_unlock(&asking->all->lock);
+    give_back(asking, first);
+    if (is_near || is_first_look)
+        answer.remaining_ms = dm_min64(answer.remaining_ms, look_ms(asking, is_near, answer.position));
+    *ret_answer = answer;
+    return ENDED;
+}
+
+static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
+{
+    struct dm_quorum_record *record;
+
+    *ret_answer = answer_of(asking, dm_quorum_hold);
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_QUEUED)
+        note_passed(asking, record->quorum.first);
+    if (record)
+        record->owned_ns = dm_clock_boot_ns();
+    ret_answer->is_partial = dm_quorum_is_partial(asking->all, asking->ask->attempt, asking->ask->place);
+    dm_mutex_unlock(&asking->all->lock);
+    if (ret_answer->verdict == DM_SAYS_OWNED)
+        return ENDED;
+    give_back(asking, -1); /* the thread was stopped meanwhile */
+    begin(asking, DM_QUORUM_TURN, choose_first(asking, true));
+    return GO_ON;
+}
+
+/* A queue is asked one server at a time, so full ones are counted over the rounds. */
+static void note_behind(struct asking *asking, bool *ret_is_dash)
+{
+    struct dm_quorum_record *record;
+    enum dm_verdict said = DM_SAYS_NOTHING;
+
+    note_crowd(asking);
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record)
+        said = record->quorum.legs[record->quorum.first].said.verdict;
+    if (said == DM_SAYS_FULL)
+        asking->full |= 1u << record->quorum.first;
+    asking->is_near = record && dm_quorum_is_certain(&record->quorum, dm_clock_boot_ns());
+    *ret_is_dash = said == DM_SAYS_REFUSED || said == DM_SAYS_NO_MEMORY || said == DM_SAYS_NOT_RECOVERABLE ||
+                   (record && record->quorum.manner != DM_QUORUM_DASH && said != DM_SAYS_OWNED);
+    dm_mutex_unlock(&asking->all->lock);
+}
+
+/* A first server that refuses, or has no place in a queue, has no turns: all are asked, and their refusals counted. */
+static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
+{
+    bool is_dash;
+    int next;
+
+    note_behind(asking, &is_dash);
+    if (__builtin_popcount(asking->full) > (asking->all->count - 1) / 2)
+        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_FULL }, ret_answer);
+    if (dm_deadline_left_ns(asking->deadline) == 0)
+        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_NOTHING }, ret_answer);
+    next = choose_busy(asking);
+    give_back(asking, -1);
+    if (asking->dashes == 0 || is_dash)
+        pause(asking);
+    if (is_dash)
+        begin(asking, DM_QUORUM_DASH, choose_first(asking, asking->may_queue));
+    else
+        begin(asking, DM_QUORUM_TURN, next);
+    return GO_ON;
+}
+
+static bool on_more(struct asking *asking, struct dm_answer *ret_answer)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+    struct dm_quorum_record *record;
+
+    if (!asking->give_up_ns)
+        asking->give_up_ns = now_ns + GIVE_UP_NS + chance(asking, GIVE_UP_SPAN_NS);
+    if (now_ns >= asking->give_up_ns || dm_deadline_left_ns(asking->deadline) == 0)
+        return on_behind(asking, ret_answer);
+    pause(asking);
+    dm_mutex_lock(&asking->all->lock);
+    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    if (record)
+        dm_quorum_ask_more(&record->quorum, dm_clock_boot_ns());
+    dm_mutex_unlock(&asking->all->lock);
+    return GO_ON;
+}
+
+/* A thread that is given up leaves all to its release, which is posted already. */
+static bool follow(struct asking *asking, enum dm_quorum_step step, struct dm_answer *ret_answer)
+{
+    if (dm_self_is_given_up())
+        return ENDED;
+    switch (step) {
+    case DM_QUORUM_OWNED:
+        return on_owned(asking, ret_answer);
+    case DM_QUORUM_QUEUED:
+        return on_queued(asking, ret_answer);
+    case DM_QUORUM_MORE:
+        return on_more(asking, ret_answer);
+    case DM_QUORUM_BEHIND:
+        return on_behind(asking, ret_answer);
+    case DM_QUORUM_REFUSED:
+        return on_refused(asking, ret_answer);
+    default:
+        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_NOTHING }, ret_answer);
+    }
+}
+
+/* ---- operations -------------------------------------------------------------------------- */
+
+struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                   char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct asking asking = { .all = dm_quorum_of(store),
+                             .ask = ask,
+                             .may_queue = may_queue,
+                             .owed = owed,
+                             .owed_count = owed_count,
+                             .deadline = deadline,
+                             .reason = ret_reason,
+                             .chance = ask->attempt };
+
+    if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline)) {
+        dm_quorum_reason(store, ask->place, DM_ASKS, ret_reason);
+        if (dm_deadline_left_ns(deadline) > 0)
+            answer.verdict = DM_SAYS_REFUSED; /* waiting is useless */
+        return answer;
+    }
+    if (!begin_first_round(&asking)) {
+        snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+        return answer;
+    }
+    while (!follow(&asking, await_step(&asking), &answer))
+        continue;
+    return answer;
+}
+
+/* The attempt leaves: a grant that crosses the cancel is given back. */
+struct dm_answer dm_quorum_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                  char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = release(dm_quorum_of(store), ask, DM_END_UNLOCKED, -1, true, deadline);
+
+    if (answer.verdict == DM_SAYS_NOTHING) {
+        dm_quorum_reason(store, ask->place, DM_ASKS, ret_reason);
+        return answer;
+    }
+    drop(dm_quorum_of(store), ask->attempt);
+    answer.verdict = DM_SAYS_DONE;
+    return answer;
+}
+
+struct dm_answer dm_quorum_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = release(dm_quorum_of(store), ask, end, -1, false, deadline);
+
+    if (answer.verdict == DM_SAYS_NOTHING)
+        dm_quorum_reason(store, ask->place, DM_ASKS, ret_reason);
+    else
+        drop(dm_quorum_of(store), ask->attempt);
+    return answer;
+}
+
+bool dm_quorum_post_one_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                dm_answers_fn handler, void *user)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct dm_quorum_record *record;
+    unsigned servers;
+    uint64_t round = 0;
+
+    dm_mutex_lock(&all->lock);
+    servers = begin_release(all, ask, -1, &round);
+    record = dm_quorum_find(all, ask->attempt);
+    if (record && servers) {
+        record->on_released = handler;
+        record->user = user;
+    } else if (record) {
+        dm_quorum_drop_record(all, ask->attempt);
+    }
+    dm_mutex_unlock(&all->lock);
+    if (!record)
+        return false; /* without memory */
+    if (!servers)
+        handler(user, &(struct dm_answer){ .verdict = DM_SAYS_DONE }, 1, NULL);
+    else
+        dm_quorum_post_release(all, ask, end, round, servers);
+    return true;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A store on several servers that know nothing of each other: each operation asks the stores of the servers, the
+ * children, and counts their answers (core/quorum.h).
+ *
+ *   quorum.c         opening, the ways to the children, the loop thread, fork
+ *   quorum_record.c  attempts, and the questions that are under way
+ *   quorum_ask.c     acquire, cancel, release: questions of a thread that waits for a majority
+ *   quorum_batch.c   posted renewals and polls
+ *   quorum_name.c    operations on a name, one child after another
+ *   quorum_view.c    names and their data, for people
+ *
+ * All children are of one kind and have the same settings but the address, so a place of one serves all.
+ *
+ * A question goes to the children by posts, and the asking thread reads the answers itself: it leads one child's
+ * connection after another, by draining it.  The store's lock is never held while handlers may be called.
+ */
+#ifndef DM_QUORUM_PARTS_H
+#define DM_QUORUM_PARTS_H
+
+#include "base/rank.h"
+#include "base/self.h"
+#include "core/quorum.h"
+#include "store/calls.h"
+
+#define DM_QUORUM_CHAINS 1024
+#define DM_QUORUM_CROWDS 256
+
+struct dm_quorum_store;
+struct dm_quorum_batch;
+
+struct dm_quorum_child {
+    struct dm_quorum_store *all;
+    int index;
+    struct dm_url *url;
+    struct dm_store *store;
+
+    /* The store's lock guards the rest. */
+    int64_t grace_until_ns;   /* the server grants nothing until then */
+    int64_t shunned_until_ns; /* refuses: turns are taken elsewhere */
+    int64_t since_ns;         /* since when the server is there, or can be asked; 0: no matter, without a grace */
+    unsigned unanswered;      /* questions */
+    int64_t waiting_ns;       /* since when one of them is unanswered, about */
+    int64_t unseen_until_ns;  /* has let a view wait: views ask the others first */
+    char refusal[160];        /* the last error that a person should read */
+};
+
+/* An attempt, and the answers of the servers. */
+struct dm_quorum_record {
+    struct dm_quorum_record *next;
+    uint64_t attempt;
+    uint64_t thread;
+    bool is_robust;
+    struct dm_quorum quorum;
+    int64_t used_ns;
+    int64_t owned_ns;        /* when the attempt came to own */
+    bool is_queued;          /* waits at quorum.first */
+    int64_t queued_ns;       /* since when without a look at the other servers */
+    uint64_t news;           /* counts answers */
+    struct dm_self *sleeper; /* the thread that sleeps until an answer comes; NULL: none */
+
+    /* Hints by messages that were heeded, of each server: how many, up to a limit, and when. */
+    struct {
+        uint8_t count;
+        int64_t heeded_ns;
+    } hints[DM_QUORUM_MOST];
+
+    /* A posted release: called when the majority has answered; NULL: none is under way. */
+    dm_answers_fn on_released;
+    void *user;
+};
+
+/* What was seen of the attempts at a name lately, by the name's number. */
+struct dm_quorum_crowd {
+    int64_t until_ns;        /* they wait */
+    int64_t passed_until_ns; /* a holder without a majority is at this server: turns are taken elsewhere */
+    int passed;
+};
+
+struct dm_quorum_store {
+    struct dm_store store; /* first: see dm_quorum_of() */
+    struct dm_host host;
+    int count;
+    struct dm_quorum_child children[DM_QUORUM_MOST];
+
+    struct dm_mutex lock; /* Rank QUORUM: under STATE; connections nest in it */
+    struct dm_quorum_record *records[DM_QUORUM_CHAINS];
+    size_t record_count, sweep_at;
+    uint64_t rounds; /* the numbers of the newest record's rounds begin here */
+    struct dm_quorum_crowd crowds[DM_QUORUM_CROWDS];
+    struct dm_quorum_batch *batches; /* without a call of the handler yet */
+    bool is_ended;                   /* in the child of a fork: no answer comes, and no record is found */
+};
+
+static inline struct dm_quorum_store *dm_quorum_of(const struct dm_store *store)
+{
+    return (struct dm_quorum_store *)(uintptr_t)store;
+}
+
+/* ---- the ways: quorum.c ------------------------------------------------------------------ */
+
+/* True if a majority of the children is able. */
+bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way);
+
+/* The same, awaited. */
+bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline);
+
+/* Waits until all servers can be asked, for DM_QUORUM_JOIN_NS at most; not for a server that cannot be reached. */
+#define DM_QUORUM_JOIN_NS (200 * DM_NS_PER_MS)
+void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline);
+
+/* The child's share of the time that is left, so that a child that is stopped leaves time for the others. */
+struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline);
+
+/* The same where a majority is enough: once so many have answered, the others are waited for shortly. */
+struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int server, int answered,
+                                         const struct dm_deadline *deadline);
+
+/* Who is missing, and why. */
+void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                      char ret_reason[DM_REASON_ROOM]);
+
+/* The child where turns of a name are taken if all can be asked. */
+int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place);
+
+/* What was seen of the attempts at a name.  The store's lock is held. */
+struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place);
+
+/*
+ * A waiter looks at the other servers after so long in a queue: the holder may have no majority.  An attempt that has
+ * had its turn takes no longer (Q3).
+ */
+#define DM_QUORUM_PASS_NS (200 * DM_NS_PER_MS)
+
+/* So long turns are taken elsewhere after a child was asked for one and said nothing. */
+#define DM_QUORUM_SILENT_NS (10 * DM_NS_PER_S)
+
+/* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
+int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);
+
+/* ---- records and questions: quorum_record.c.  The store's lock is held unless said otherwise. ---- */
+
+struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t attempt);
+
+/* The attempt's record, made if there is none; NULL without memory. */
+struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_ask *ask);
+
+void dm_quorum_drop_record(struct dm_quorum_store *all, uint64_t attempt);
+
+/* A question went out to a child, or its answer came. */
+void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns);
+void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
+                           int64_t now_ns);
+
+/* The answer, or in `room` what dm_quorum_doubt() makes of it; NULL for NULL. */
+const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t attempt,
+                                          enum dm_quorum_question question, const struct dm_answer *answer,
+                                          struct dm_answer *room);
+
+/* True if an answer of the child is long in coming: other children are waited for first. */
+bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns);
+
+/* True if a child that can be asked has not got the attempt's hold, and no answer is to come. */
+bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const struct dm_place *place);
+
+/* An answer to the attempt was taken: wakes the thread that sleeps for it. */
+void dm_quorum_note_news(struct dm_quorum_record *record);
+
+/* Without the lock: reads answers of the servers (a set of bits) for the attempt's thread, in a slice of time. */
+void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers,
+                    const struct dm_deadline *deadline);
+
+/* Posts TRY or QUEUE; the answer goes into the record, if its round is still the same. */
+void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
+                            enum dm_quorum_question question, const struct dm_ask *ask, const struct dm_owed *owed,
+                            int owed_count);
+
+/* Without the lock: posts the release to each server to which dm_quorum_send() has said so. */
+void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
+                            unsigned servers);
+
+/* ---- answers about a name: quorum_view.c ------------------------------------------------- */
+
+/* Which of the answers a majority agrees with about the owner; -1: none. */
+int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
+
+/* What the children say together: the agreed owner; the others' largest numbers. */
+struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
+
+/* ---- operations: quorum_ask.c, quorum_batch.c, quorum_name.c, quorum_view.c -------------- */
+
+struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
+                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
+                                   char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                  char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_quorum_post_one_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                dm_answers_fn handler, void *user);
+
+struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal *renewal,
+                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_quorum_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                          void *user);
+bool dm_quorum_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
+                         void *user);
+
+/* Without the lock: ends the batches that have waited long enough; called in the loop's turns. */
+void dm_quorum_end_batches(struct dm_quorum_store *all);
+
+/* The earliest moment at which a batch has waited long enough; DM_NEVER. */
+int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
+
+enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *place,
+                                const struct dm_deadline *deadline, bool *ret_must_serve,
+                                char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
+                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                               char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer dm_quorum_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
+                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
+                                       char ret_reason[DM_REASON_ROOM]);
+struct dm_signalled dm_quorum_cond_signal(struct dm_store *store, const struct dm_signal *signal,
+                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+enum dm_verdict dm_quorum_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+#endif

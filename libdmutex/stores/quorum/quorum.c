@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ways to the children, and the table of operations. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/drivers.h"
+#include "stores/quorum/parts.h"
+
+/* So long one child is waited for while others are being opened, too. */
+#define SLICE_MS 10
+
+/* A child that says no with more than this left of its slice has given up. */
+#define GIVEN_UP_NS (2 * DM_NS_PER_MS)
+
+/* After so many hints of one server to one attempt, the next ones count if they come so long after each other. */
+#define HINTS_AT_ONCE 8
+#define HINT_PACE_NS (10 * DM_NS_PER_MS)
+
+static int majority(const struct dm_quorum_store *all)
+{
+    return all->count / 2 + 1;
+}
+
+/* ---- answers of the children ------------------------------------------------------------- */
+
+/* The child may be a new server now, without a queue, until an answer tells its birth. */
+static void child_ready(void *user)
+{
+    struct dm_quorum_child *child = user;
+    struct dm_quorum_store *all = child->all;
+
+    dm_mutex_lock(&all->lock);
+    child->since_ns = child->url->has_grace ? dm_clock_boot_ns() : 0;
+    dm_mutex_unlock(&all->lock);
+    all->host.on_ready(all->host.user);
+}
+
+static void child_tells(void *user)
+{
+    struct dm_quorum_store *all = ((struct dm_quorum_child *)user)->all;
+
+    all->host.on_inbox(all->host.user);
+}
+
+/*
+ * A hint makes the attempt ask all servers.  An honest server seldom has a second one for an attempt; one that hints
+ * without end is heeded now and then, and each server apart, so that it cannot drown the others' hints.
+ */
+static bool heeds_hint(struct dm_quorum_record *record, int server, int64_t now_ns)
+{
+    if (record->hints[server].count == HINTS_AT_ONCE && now_ns < record->hints[server].heeded_ns + HINT_PACE_NS)
+        return false;
+    record->hints[server].count += record->hints[server].count < HINTS_AT_ONCE;
+    record->hints[server].heeded_ns = now_ns;
+    return true;
+}
+
+/*
+ * A grant by one server is a hint for an attempt that waits, and nothing for a hold.  A loss at one server is a loss if
+ * no majority is left.  In the first moments of a hold, while answers to the lock are to come that may make a majority,
+ * a renewal finds out: a member that lies must not end the hold by being quicker than an honest one.  Not later:
+ * servers tell breaks by force alone in this way, and a renewal would take the lock again where it was broken.
+ */
+static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
+{
+    struct dm_quorum_record *record = dm_quorum_find(child->all, message->attempt);
+    int64_t now_ns = dm_clock_boot_ns();
+
+    switch (message->kind) {
+    case DM_MESSAGE_GRANTED:
+        message->request = 0;
+        message->answer = (struct dm_answer){ .verdict = DM_SAYS_OWNED };
+        return !record || (!record->quorum.is_owned && heeds_hint(record, child->index, now_ns));
+    case DM_MESSAGE_ASK:
+        return !record || heeds_hint(record, child->index, now_ns);
+    case DM_MESSAGE_LOST:
+        if (!record || !record->quorum.is_owned)
+            return true;
+        dm_quorum_lose(&record->quorum, child->index, now_ns);
+        if (dm_quorum_is_certain(&record->quorum, now_ns))
+            return false;
+        if (now_ns - record->owned_ns > DM_QUORUM_PASS_NS ||
+            !dm_quorum_may_be_certain(&record->quorum, record->owned_ns, now_ns))
+            return true;
+        message->kind = DM_MESSAGE_ASK;
+        return heeds_hint(record, child->index, now_ns);
+    case DM_MESSAGE_SIGNALLED:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void child_message(void *user, const struct dm_message *message)
+{
+    struct dm_quorum_child *child = user;
+    struct dm_quorum_store *all = child->all;
+    struct dm_message news = *message;
+    bool is;
+
+    dm_mutex_lock(&all->lock);
+    is = is_news(child, &news);
+    dm_mutex_unlock(&all->lock);
+    if (is)
+        all->host.on_message(all->host.user, &news);
+}
+
+static void child_changed(void *user)
+{
+    struct dm_quorum_store *all = ((struct dm_quorum_child *)user)->all;
+
+    all->host.on_change(all->host.user);
+}
+
+static bool child_is_in_need(void *user, unsigned *ret_lease_ms)
+{
+    struct dm_quorum_store *all = ((struct dm_quorum_child *)user)->all;
+
+    return all->host.is_in_need(all->host.user, ret_lease_ms);
+}
+
+/* ---- names, and the ways ----------------------------------------------------------------- */
+
+static struct dm_place *place(struct dm_store *store, const char *key)
+{
+    return dm_store_place(dm_quorum_of(store)->children[0].store, key);
+}
+
+/* A batch has a part for each child. */
+static unsigned lane(struct dm_store *store, const struct dm_place *place)
+{
+    (void)store;
+    (void)place;
+    return 0;
+}
+
+static int count_able(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way)
+{
+    int able = 0;
+
+    for (int i = 0; i < all->count; i++)
+        able += dm_store_is_able(all->children[i].store, place, way);
+    return able;
+}
+
+bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    return count_able(all, place, way) >= majority(all);
+}
+
+static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++) {
+        if (!dm_store_is_able(all->children[i].store, place, way))
+            dm_store_want(all->children[i].store, place, way);
+    }
+}
+
+/* Waits a little for each child that is not able, until `needed` are.  Returns how many have given up. */
+static int await_each(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way, int needed,
+                      const struct dm_deadline *deadline)
+{
+    int given_up = 0;
+
+    for (int i = 0; i < all->count && count_able(all, place, way) < needed; i++) {
+        struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
+
+        if (!dm_store_await_able(all->children[i].store, place, way, &slice))
+            given_up += dm_deadline_left_ns(&slice) > GIVEN_UP_NS;
+    }
+    return given_up;
+}
+
+/* Also false before the deadline if so many children have given up that fewer than `needed` are left. */
+static bool await_some(struct dm_store *store, const struct dm_place *place, enum dm_way way, int needed,
+                       const struct dm_deadline *deadline)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int given_up = 0;
+
+    if (count_able(all, place, way) == all->count)
+        return true;
+    want(store, place, way);
+    while (count_able(all, place, way) < needed) {
+        if (dm_deadline_left_ns(deadline) == 0 || given_up > all->count - needed)
+            return false;
+        given_up = await_each(all, place, way, needed, deadline);
+    }
+    return true;
+}
+
+bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline)
+{
+    return await_some(store, place, way, majority(dm_quorum_of(store)), deadline);
+}
+
+void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline)
+{
+    struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
+
+    await_some(store, place, DM_ASKS, dm_quorum_of(store)->count, &soon);
+}
+
+struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline)
+{
+    int64_t left_ns = dm_deadline_left_ns(deadline);
+
+    return dm_deadline_sooner(deadline, left_ns / (all->count - server));
+}
+
+struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int server, int answered,
+                                         const struct dm_deadline *deadline)
+{
+    struct dm_deadline share = dm_quorum_share(all, server, deadline);
+
+    return answered < majority(all) ? share : dm_deadline_sooner(&share, DM_QUORUM_JOIN_NS);
+}
+
+/* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */
+static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                          int cancel_state)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int first;
+
+    dm_mutex_lock(&all->lock);
+    first = dm_quorum_choose_first(all, place, true);
+    dm_mutex_unlock(&all->lock);
+    return dm_store_sleep(all->children[first].store, place, deadline, cancel_state);
+}
+
+void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                      char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int missing = all->count - count_able(all, place, way);
+    char why[DM_REASON_ROOM];
+    size_t length;
+
+    if (missing == 0) {
+        snprintf(ret_reason, DM_REASON_ROOM, "no majority of %d servers has answered in time", all->count);
+        return;
+    }
+    snprintf(ret_reason, DM_REASON_ROOM, "%d of %d servers cannot be used now", missing, all->count);
+    for (int i = 0; i < all->count; i++) {
+        if (dm_store_is_able(all->children[i].store, place, way))
+            continue;
+        dm_store_reason(all->children[i].store, place, way, why);
+        length = strlen(ret_reason);
+        snprintf(ret_reason + length, DM_REASON_ROOM - length, "; %s", why);
+    }
+}
+
+/* A quorum counts as one server for the life of the process: servers come and go, and no server is believed alone. */
+static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
+{
+    (void)store;
+    (void)place;
+    return (struct dm_origin){ .number = 2 };
+}
+
+static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    struct dm_traffic of;
+
+    *ret_traffic = (struct dm_traffic){ 0 };
+    for (int i = 0; i < all->count; i++) {
+        dm_store_count(all->children[i].store, &of);
+        ret_traffic->commands += of.commands;
+        ret_traffic->messages += of.messages;
+        ret_traffic->reconnects += of.reconnects;
+    }
+}
+
+static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *place, bool is_for_queue, int64_t now_ns,
+                   int demand)
+{
+    return dm_store_is_able(child->store, place, DM_ASKS) &&
+           (demand < 1 || !is_for_queue || dm_store_is_able(child->store, place, DM_TELLS)) &&
+           (demand < 2 || (child->grace_until_ns <= now_ns && child->shunned_until_ns <= now_ns));
+}
+
+/* The name's number decides, so that all processes begin with the same server. */
+int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place)
+{
+    return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
+}
+
+struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place)
+{
+    dm_assert_held(DM_RANK_QUORUM);
+    return &all->crowds[place ? all->children[0].store->ops->spread(place) % DM_QUORUM_CROWDS : 0];
+}
+
+/* The home, or the next server that is fit. */
+int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
+{
+    const struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(all, place);
+    int begin = dm_quorum_home(all, place);
+    int64_t now_ns = dm_clock_boot_ns();
+    int passed = now_ns < crowd->passed_until_ns ? crowd->passed : -1;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    for (int demand = 2; demand >= 0; demand--) {
+        for (int i = 0; i < all->count; i++) {
+            int server = (begin + i) % all->count;
+
+            if ((demand < 2 || server != passed) && is_fit(&all->children[server], place, is_for_queue, now_ns, demand))
+                return server;
+        }
+    }
+    return begin;
+}
+
+/* ---- the loop thread --------------------------------------------------------------------- */
+
+static void work(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_work(all->children[i].store);
+    dm_quorum_end_batches(all);
+}
+
+static int64_t look(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    int64_t next_ns = DM_NEVER;
+
+    for (int i = 0; i < all->count; i++) {
+        int64_t due_ns = dm_store_look(all->children[i].store);
+
+        next_ns = due_ns < next_ns ? due_ns : next_ns;
+    }
+    return next_ns;
+}
+
+static void watch(struct dm_store *store, struct dm_watch *watch)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_watch(all->children[i].store, watch);
+    dm_watch_until(watch, dm_quorum_batches_due_ns(all));
+}
+
+static void note_look(struct dm_store *store, int64_t look_ns)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_note_look(all->children[i].store, look_ns);
+}
+
+static void turn(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_turn(all->children[i].store);
+    dm_quorum_end_batches(all);
+}
+
+/* ---- beginning, end, fork ---------------------------------------------------------------- */
+
+/* A child that is down has no requests under way. */
+static void drain(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++) {
+        if (dm_store_is_able(all->children[i].store, NULL, DM_ASKS))
+            dm_store_drain(all->children[i].store, deadline);
+    }
+}
+
+static void end(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++)
+        dm_store_end(all->children[i].store);
+    dm_quorum_end_batches(all);
+}
+
+/* Stage by stage, because a lock of a later stage must not be held while one of an earlier stage is taken. */
+static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    if (stage == DM_FORK_STORES)
+        dm_mutex_lock(&all->lock);
+    for (int i = 0; i < (stage == DM_FORK_SHARED ? 1 : all->count); i++)
+        all->children[i].store->ops->fork_prepare(all->children[i].store, stage);
+}
+
+static void fork_parent(struct dm_store *store, enum dm_fork_stage stage)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = stage == DM_FORK_SHARED ? 1 : all->count; i > 0; i--)
+        all->children[i - 1].store->ops->fork_parent(all->children[i - 1].store, stage);
+    if (stage == DM_FORK_STORES)
+        dm_mutex_unlock(&all->lock);
+}
+
+static void fork_child(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    all->is_ended = true;
+    dm_mutex_reset(&all->lock);
+    for (int i = 0; i < all->count; i++)
+        dm_store_fork_child(all->children[i].store);
+}
+
+static void free_unused(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    for (int i = 0; i < all->count; i++) {
+        if (all->children[i].store)
+            dm_store_free_unused(all->children[i].store);
+        dm_url_free(all->children[i].url);
+    }
+    free(all);
+}
+
+static const struct dm_store_ops ops = {
+    .place = place,
+    .lane = lane,
+    .is_able = dm_quorum_is_able,
+    .want = want,
+    .await_able = dm_quorum_await_able,
+    .sleep = sleep_reading,
+    .reason = dm_quorum_reason,
+    .origin = origin,
+    .count = count,
+    .acquire = dm_quorum_acquire,
+    .cancel = dm_quorum_cancel,
+    .release = dm_quorum_release,
+    .renew = dm_quorum_renew,
+    .consistent = dm_quorum_consistent,
+    .force = dm_quorum_force,
+    .drop = dm_quorum_drop,
+    .info = dm_quorum_info,
+    .view = dm_quorum_view,
+    .cond_wait = dm_quorum_cond_wait,
+    .cond_cancel = dm_quorum_cond_cancel,
+    .cond_signal = dm_quorum_cond_signal,
+    .cond_drop = dm_quorum_cond_drop,
+    .post_release = dm_quorum_post_one_release,
+    .post_poll = dm_quorum_post_poll,
+    .post_renew = dm_quorum_post_renew,
+    .work = work,
+    .look = look,
+    .watch = watch,
+    .note_look = note_look,
+    .turn = turn,
+    .drain = drain,
+    .end = end,
+    .fork_prepare = fork_prepare,
+    .fork_parent = fork_parent,
+    .fork_child = fork_child,
+    .free_unused = free_unused,
+};
+
+/* False without memory or descriptors. */
+static bool open_child(struct dm_quorum_child *child, const struct dm_url *list, const struct dm_ident *ident)
+{
+    const struct dm_host host = {
+        .user = child,
+        .on_ready = child_ready,
+        .on_inbox = child_tells,
+        .on_message = child_message,
+        .on_change = child_changed,
+        .is_in_need = child_is_in_need,
+    };
+
+    child->url = dm_url_of_server(list, list->hosts[child->index].host, list->hosts[child->index].port);
+    if (child->url)
+        child->url->is_part = true;
+    child->store = child->url ? dm_redis_open(child->url, ident, &host) : NULL;
+    return child->store != NULL;
+}
+
+struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+{
+    struct dm_quorum_store *all = calloc(1, sizeof *all);
+    bool is_whole = true;
+
+    if (!all)
+        return NULL;
+    all->store.ops = &ops;
+    all->host = *host;
+    all->count = url->host_count;
+    all->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_QUORUM);
+    for (int i = 0; i < all->count && is_whole; i++) {
+        all->children[i].all = all;
+        all->children[i].index = i;
+        is_whole = open_child(&all->children[i], url, ident);
+    }
+    if (is_whole)
+        return &all->store;
+    free_unused(&all->store);
+    return NULL;
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records of attempts.  An answer finds its record by the attempt's number, so that a record may go while questions are
+ * under way; an answer to an attempt without a record, or to a question of an earlier round, is left out.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/quorum/parts.h"
+
+/* A child without an answer for so long is waited for last. */
+#define SLOW_NS (10 * DM_NS_PER_MS)
+
+/* So long a thread reads for one child, and so long it sleeps while another thread reads. */
+#define SLICE_NS (5 * DM_NS_PER_MS)
+#define NAP_MS 1
+
+/* After a refusal turns are taken at another server for a while. */
+#define SHUN_NS DM_NS_PER_S
+
+/* A record without use for so many leases has no claim any more. */
+#define IDLE_LEASES 10
+#define SWEEP_LEAST 1024
+
+/* More than a record has rounds. */
+#define ROUNDS (UINT64_C(1) << 32)
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+static struct dm_quorum_record **chain_of(struct dm_quorum_store *all, uint64_t attempt)
+{
+    return &all->records[attempt % DM_QUORUM_CHAINS];
+}
+
+struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t attempt)
+{
+    struct dm_quorum_record *record = *chain_of(all, attempt);
+
+    dm_assert_held(DM_RANK_QUORUM);
+    while (record && record->attempt != attempt)
+        record = record->next;
+    return all->is_ended ? NULL : record;
+}
+
+static void drop_at(struct dm_quorum_store *all, struct dm_quorum_record **at)
+{
+    struct dm_quorum_record *record = *at;
+
+    *at = record->next;
+    all->record_count--;
+    free(record);
+}
+
+void dm_quorum_drop_record(struct dm_quorum_store *all, uint64_t attempt)
+{
+    struct dm_quorum_record **at = chain_of(all, attempt);
+
+    dm_assert_held(DM_RANK_QUORUM);
+    while (*at && (*at)->attempt != attempt)
+        at = &(*at)->next;
+    if (*at)
+        drop_at(all, at);
+}
+
+static bool is_abandoned(const struct dm_quorum_record *record, int64_t now_ns)
+{
+    return !record->sleeper && !record->on_released &&
+           now_ns - record->used_ns > IDLE_LEASES * (record->quorum.lease_ms * DM_NS_PER_MS + DM_NS_PER_S);
+}
+
+/* Claims that a thread has abandoned, as a test does, tell no store. */
+static void sweep(struct dm_quorum_store *all, int64_t now_ns)
+{
+    for (int i = 0; i < DM_QUORUM_CHAINS; i++) {
+        struct dm_quorum_record **at = &all->records[i];
+
+        while (*at) {
+            if (is_abandoned(*at, now_ns))
+                drop_at(all, at);
+            else
+                at = &(*at)->next;
+        }
+    }
+    all->sweep_at = 2 * all->record_count + SWEEP_LEAST;
+}
+
+struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_ask *ask)
+{
+    struct dm_quorum_record *record = dm_quorum_find(all, ask->attempt);
+    int64_t now_ns = dm_clock_boot_ns();
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (!record) {
+        if (all->record_count >= all->sweep_at)
+            sweep(all, now_ns);
+        record = calloc(1, sizeof *record);
+        if (!record)
+            return NULL;
+        all->rounds += ROUNDS;
+        dm_quorum_init(&record->quorum, all->count, ask->lease_ms, all->rounds);
+        record->attempt = ask->attempt;
+        record->thread = ask->thread;
+        record->is_robust = ask->is_robust;
+        record->next = *chain_of(all, ask->attempt);
+        *chain_of(all, ask->attempt) = record;
+        all->record_count++;
+    }
+    record->used_ns = now_ns;
+    return record;
+}
+
+/* ---- children ---------------------------------------------------------------------------- */
+
+void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns)
+{
+    dm_assert_held(DM_RANK_QUORUM);
+    if (child->unanswered++ == 0)
+        child->waiting_ns = now_ns;
+}
+
+/* Answers come in the order of the questions, so the other questions have waited less than this question. */
+void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
+                           int64_t now_ns)
+{
+    dm_assert_held(DM_RANK_QUORUM);
+    child->unanswered--;
+    child->waiting_ns = now_ns;
+    if (refusal)
+        snprintf(child->refusal, sizeof child->refusal, "%s", refusal);
+    if (!answer)
+        return;
+    if (answer->since_us && answer->store_us > answer->since_us)
+        child->since_ns = now_ns - (answer->store_us - answer->since_us) * DM_NS_PER_US;
+    if (answer->grace_ms > 0)
+        child->grace_until_ns = now_ns + answer->grace_ms * DM_NS_PER_MS;
+    if (answer->verdict == DM_SAYS_REFUSED || answer->verdict == DM_SAYS_NO_MEMORY ||
+        answer->verdict == DM_SAYS_NOT_RECOVERABLE)
+        child->shunned_until_ns = now_ns + SHUN_NS;
+}
+
+const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t attempt,
+                                          enum dm_quorum_question question, const struct dm_answer *answer,
+                                          struct dm_answer *room)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (!answer || !record)
+        return answer;
+    *room = *answer;
+    dm_quorum_doubt(&record->quorum, question, room);
+    return room;
+}
+
+bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns)
+{
+    dm_assert_held(DM_RANK_QUORUM);
+    return child->unanswered && now_ns - child->waiting_ns > SLOW_NS;
+}
+
+bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const struct dm_place *place)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
+    int64_t now_ns = dm_clock_boot_ns();
+    bool is_partial = false;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    for (int i = 0; record && i < all->count; i++)
+        is_partial = is_partial || (dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY &&
+                                    !dm_quorum_is_open(&record->quorum, i) &&
+                                    dm_store_is_able(all->children[i].store, place, DM_ASKS));
+    return is_partial;
+}
+
+void dm_quorum_note_news(struct dm_quorum_record *record)
+{
+    dm_assert_held(DM_RANK_QUORUM);
+    record->news++;
+    if (record->sleeper)
+        dm_self_wake(record->sleeper);
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* One of the servers that answers soon, the first if possible; -1: the attempt has no record. */
+static int choose(struct dm_quorum_store *all, uint64_t attempt, unsigned servers, uint64_t *ret_news)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
+    int64_t now_ns = dm_clock_boot_ns();
+    int chosen = -1;
+    bool is_quick = false;
+
+    for (int i = 0; record && i < all->count; i++) {
+        int server = (record->quorum.first + i) % all->count;
+
+        if (!(servers & 1u << server) || is_quick)
+            continue;
+        is_quick = !dm_quorum_is_slow(&all->children[server], now_ns);
+        if (is_quick || chosen < 0)
+            chosen = server;
+    }
+    *ret_news = record ? record->news : 0;
+    return chosen;
+}
+
+/* Another thread may have read the answer, and not called the handler yet. */
+static void nap_without_news(struct dm_quorum_store *all, uint64_t attempt, uint64_t news)
+{
+    struct dm_quorum_record *record;
+    struct dm_deadline until = dm_deadline_in_ms(NAP_MS);
+
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_find(all, attempt);
+    if (!record || record->news != news) {
+        dm_mutex_unlock(&all->lock);
+        return;
+    }
+    record->sleeper = dm_self_get();
+    dm_mutex_unlock(&all->lock);
+    dm_self_sleep(dm_self_get(), &until);
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_find(all, attempt);
+    if (record)
+        record->sleeper = NULL;
+    dm_mutex_unlock(&all->lock);
+}
+
+/*
+ * The thread leads the connection of one server for a slice; the answers of the others are there then, or the loop
+ * thread reads them.
+ */
+void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers, const struct dm_deadline *deadline)
+{
+    struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_NS);
+    uint64_t news;
+    int chosen;
+
+    dm_mutex_lock(&all->lock);
+    chosen = choose(all, attempt, servers, &news);
+    dm_mutex_unlock(&all->lock);
+    if (chosen < 0)
+        return;
+    dm_store_drain(all->children[chosen].store, &slice);
+    for (int i = 0; i < all->count; i++) {
+        if (i != chosen && servers & 1u << i)
+            dm_store_work(all->children[i].store);
+    }
+    nap_without_news(all, attempt, news);
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* A question about one attempt under way to one child. */
+struct question {
+    struct dm_quorum_child *child;
+    uint64_t attempt;
+    uint64_t round;
+    enum dm_quorum_question kind;
+    int64_t sent_ns;
+};
+
+static struct question *make_question(struct dm_quorum_child *child, uint64_t attempt, uint64_t round,
+                                      enum dm_quorum_question kind)
+{
+    struct question *question = malloc(sizeof *question);
+
+    if (question)
+        *question = (struct question){ child, attempt, round, kind, dm_clock_boot_ns() };
+    return question;
+}
+
+/* The end of a posted release: the handler is to be called, without the lock. */
+struct released {
+    dm_answers_fn handler;
+    void *user;
+    struct dm_answer answer;
+};
+
+/* AGAIN, if a server is to get the text of the script: the caller sends anew. */
+static struct dm_answer release_answer(const struct dm_quorum *quorum)
+{
+    struct dm_answer answer = { .verdict = dm_quorum_released(quorum, false) };
+
+    for (int i = 0; i < quorum->count; i++) {
+        const struct dm_answer *said = &quorum->legs[i].said;
+
+        answer.is_wanted = answer.is_wanted || said->is_wanted;
+        if (answer.verdict == DM_SAYS_NOTHING && said->verdict == DM_SAYS_AGAIN)
+            answer.verdict = DM_SAYS_AGAIN;
+    }
+    return answer;
+}
+
+static void settle_release(struct dm_quorum_store *all, struct dm_quorum_record *record, struct released *ret_released)
+{
+    struct dm_answer answer = release_answer(&record->quorum);
+    bool is_known = answer.verdict == DM_SAYS_DONE || answer.verdict == DM_SAYS_NOT_OWNER;
+
+    if (!record->on_released || (!is_known && dm_quorum_is_open(&record->quorum, -1)))
+        return;
+    *ret_released = (struct released){ record->on_released, record->user, answer };
+    record->on_released = NULL;
+    if (is_known)
+        dm_quorum_drop_record(all, record->attempt);
+}
+
+/* A server whose queue an attempt cannot enter has no turns, whatever it says instead. */
+static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
+{
+    bool has_turns = leg->is_open || leg->said.verdict == DM_SAYS_OWNED || leg->said.verdict == DM_SAYS_QUEUED ||
+                     leg->said.verdict == DM_SAYS_AGAIN;
+
+    if (!has_turns)
+        child->shunned_until_ns =
+            dm_clock_boot_ns() + (leg->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT_NS : SHUN_NS);
+}
+
+/* answers NULL: none will come. */
+static void answer_question(const struct question *question, const struct dm_answer *answers)
+{
+    struct dm_quorum_store *all = question->child->all;
+    struct released released = { 0 };
+    struct dm_quorum_record *record;
+
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_find(all, question->attempt);
+    if (record && record->quorum.round == question->round) {
+        dm_quorum_take(&record->quorum, question->child->index, question->kind, question->sent_ns, answers);
+        dm_quorum_note_news(record);
+        if (question->kind == DM_QUORUM_QUEUE)
+            note_queue(question->child, &record->quorum.legs[question->child->index]);
+        if (question->kind == DM_QUORUM_RELEASE)
+            settle_release(all, record, &released);
+    }
+    dm_mutex_unlock(&all->lock);
+    if (released.handler)
+        released.handler(released.user, &released.answer, 1, NULL);
+}
+
+/* A dm_answers_fn. */
+static void question_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    struct question *question = user;
+    struct dm_quorum_child *child = question->child;
+    struct dm_answer said;
+
+    (void)count; /* 1 */
+    dm_mutex_lock(&child->all->lock);
+    answers = dm_quorum_doubted(child->all, question->attempt, question->kind, answers, &said);
+    dm_quorum_note_answer(child, answers, refusal, dm_clock_boot_ns());
+    dm_mutex_unlock(&child->all->lock);
+    answer_question(question, answers);
+    free(question);
+}
+
+/* A child that joins a hold gives a token at least as high as the hold's (Q6). */
+static struct dm_ask as_part(const struct dm_quorum_record *record, const struct dm_ask *ask)
+{
+    struct dm_ask part = *ask;
+
+    if (record->quorum.token > part.seen)
+        part.seen = record->quorum.token - 1;
+    return part;
+}
+
+void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
+                            enum dm_quorum_question question, const struct dm_ask *ask, const struct dm_owed *owed,
+                            int owed_count)
+{
+    struct dm_quorum_child *child = &all->children[server];
+    struct dm_ask part = as_part(record, ask);
+    bool was_touched = record->quorum.legs[server].is_touched;
+    struct question *posted = make_question(child, record->attempt, record->quorum.round, question);
+
+    dm_assert_held(DM_RANK_QUORUM);
+    dm_quorum_send(&record->quorum, server, question);
+    if (posted) {
+        dm_quorum_note_sent(child, posted->sent_ns);
+        if (dm_store_post_acquire(child->store, &part, question == DM_QUORUM_QUEUE, owed, owed_count, question_answered,
+                                  posted))
+            return;
+        child->unanswered--;
+    }
+    free(posted);
+    dm_quorum_take(&record->quorum, server, question, 0, NULL);
+    record->quorum.legs[server].is_touched = was_touched;
+}
+
+static void post_release(struct dm_quorum_child *child, const struct dm_ask *ask, enum dm_end end, uint64_t round)
+{
+    struct question lost = { child, ask->attempt, round, DM_QUORUM_RELEASE, 0 };
+    struct question *question = make_question(child, ask->attempt, round, DM_QUORUM_RELEASE);
+
+    dm_mutex_lock(&child->all->lock);
+    dm_quorum_note_sent(child, dm_clock_boot_ns());
+    dm_mutex_unlock(&child->all->lock);
+    if (question && dm_store_post_release(child->store, ask, end, question_answered, question))
+        return;
+    dm_mutex_lock(&child->all->lock);
+    child->unanswered--;
+    dm_mutex_unlock(&child->all->lock);
+    answer_question(&lost, NULL);
+    free(question);
+}
+
+/*
+ * The home is the last: its release tells the next owner, whose questions would find the others busy if they came
+ * before the releases there.
+ */
+void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
+                            unsigned servers)
+{
+    int home = dm_quorum_home(all, ask->place);
+
+    for (int i = 1; i <= all->count; i++) {
+        int server = (home + i) % all->count;
+
+        if (servers & 1u << server)
+            post_release(&all->children[server], ask, end, round);
+    }
+}

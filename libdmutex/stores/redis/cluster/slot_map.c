@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The link asks the next server of the URL whenever the link is opened: a server that cannot be reached, or does not
+ * know the Cluster, costs one try of the link.
+ */
+#include "stores/redis/cluster/slot_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "link/turns.h"
+#include "stores/redis/node/node.h"
+#include "stores/redis/wire/slots.h"
+#include "stores/redis/wire/tls_of.h"
+
+struct dm_slot_map {
+    const struct dm_url *url;
+    struct dm_slot_map_hooks hooks;
+    struct dm_link *link;
+
+    /* The link's lock guards them. */
+    struct dm_greeting greeting;
+    unsigned tries;         /* openings; the next opening goes to the next server */
+    struct dm_master asked; /* of the last one */
+};
+
+/* ---- the greeter ------------------------------------------------------------------------- */
+
+static void read_login(void *user)
+{
+    struct dm_slot_map *slot_map = user;
+
+    dm_greeting_read_login(&slot_map->greeting);
+}
+
+static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_slot_map *slot_map = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    (void)ret_reason;
+    slot_map->hooks.find_host(slot_map->hooks.user, slot_map->tries++, &slot_map->asked);
+    options->address = (struct dm_address){ .host = slot_map->asked.host, .port = slot_map->asked.port };
+    if (!slot_map->url->servername)
+        options->tls.name = slot_map->asked.host;
+    snprintf(options->name, sizeof options->name, "%.60s:%s", slot_map->asked.host, slot_map->asked.port);
+    return DM_LOCATED;
+}
+
+static void begin(void *user)
+{
+    struct dm_slot_map *slot_map = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    dm_greeting_begin(&slot_map->greeting);
+}
+
+static int next_round(void *user, struct dm_command *ret_round)
+{
+    struct dm_slot_map *slot_map = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    *ret_round = dm_greeting_round(&slot_map->greeting);
+    return slot_map->greeting.step_count;
+}
+
+static bool take(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_slot_map *slot_map = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    return dm_greeting_take(&slot_map->greeting, reply, ret_reason);
+}
+
+/* All servers have this number: a question is for any of them. */
+static uint64_t ready(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+struct dm_command dm_slot_map_question(void)
+{
+    struct dm_command command = { 0 };
+    struct dm_args args;
+
+    if (dm_args_init(&args, 2, 0) < 0)
+        return command;
+    dm_args_text(&args, "CLUSTER");
+    dm_args_text(&args, "SLOTS");
+    command = dm_args_format(&args);
+    command.is_for_any = true;
+    command.summary = &dm_slots_summary;
+    dm_args_free(&args);
+    return command;
+}
+
+/* A dm_reply_fn.  The name of the host is the last opening's: the link has not been opened again since. */
+static void take_map(void *user, const struct redisReply *reply)
+{
+    struct dm_slot_map *slot_map = user;
+    char reason[DM_REASON_ROOM];
+
+    if (!reply)
+        return;
+    if (slot_map->hooks.on_map(slot_map->hooks.user, reply, slot_map->asked.host)) {
+        dm_link_accept_answer(slot_map->link);
+        return;
+    }
+    snprintf(reason, sizeof reason, "does not tell the slots of a Cluster: %.150s",
+             reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer to CLUSTER SLOTS is none of ours");
+    dm_link_refuse_answer(slot_map->link, reason);
+}
+
+static void post_question(struct dm_slot_map *slot_map)
+{
+    struct dm_command command = dm_slot_map_question();
+
+    dm_link_post(slot_map->link, &command, take_map, slot_map);
+    dm_command_free(&command);
+}
+
+static void link_ready(void *user)
+{
+    post_question(user);
+}
+
+static void note_change(void *user)
+{
+    const struct dm_slot_map *slot_map = user;
+
+    slot_map->hooks.on_change(slot_map->hooks.user);
+}
+
+/* A closed link asks as soon as the link is open. */
+void dm_slot_map_ask(struct dm_slot_map *slot_map)
+{
+    if (dm_link_is_ready(slot_map->link))
+        post_question(slot_map);
+    else
+        dm_link_want(slot_map->link);
+}
+
+bool dm_slot_map_await(struct dm_slot_map *slot_map, bool (*is_met)(void *user), void *user,
+                       const struct dm_deadline *deadline)
+{
+    return dm_link_await(slot_map->link, is_met, user, deadline);
+}
+
+void dm_slot_map_tell_news(struct dm_slot_map *slot_map)
+{
+    dm_link_tell_news(slot_map->link);
+}
+
+void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_ROOM])
+{
+    dm_link_reason(slot_map->link, ret_reason);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------- */
+
+static void hear_nothing(void *user, const struct redisReply *reply, uint64_t peer)
+{
+    (void)user;
+    (void)reply;
+    (void)peer;
+}
+
+static struct dm_link *open_link(struct dm_slot_map *slot_map)
+{
+    const struct dm_url *url = slot_map->url;
+    const struct dm_link_options options = {
+        .tls = dm_redis_tls_of(url),
+        .connect_timeout_ms = url->connect_timeout_ms,
+        .command_timeout_ms = url->command_timeout_ms,
+    };
+    const struct dm_greeter greeter = {
+        .prepare = url->user_file || url->password_file ? read_login : NULL,
+        .locate = locate,
+        .begin = begin,
+        .round = next_round,
+        .take = take,
+        .ready = ready,
+        .user = slot_map,
+    };
+    const struct dm_link_hooks hooks = {
+        .on_ready = link_ready,
+        .on_message = hear_nothing,
+        .on_change = note_change,
+        .user = slot_map,
+    };
+
+    return dm_link_new(&options, &greeter, &hooks);
+}
+
+struct dm_slot_map *dm_slot_map_new(const struct dm_url *url, const struct dm_slot_map_hooks *hooks)
+{
+    struct dm_slot_map *slot_map = calloc(1, sizeof *slot_map);
+
+    if (!slot_map)
+        return NULL;
+    *slot_map = (struct dm_slot_map){ .url = url, .hooks = *hooks };
+    slot_map->greeting = (struct dm_greeting){ .url = url, .role = DM_GREETS_FOR_MAP, .is_clustered = true };
+    slot_map->link = open_link(slot_map);
+    if (slot_map->link)
+        return slot_map;
+    free(slot_map);
+    return NULL;
+}
+
+void dm_slot_map_free_unused(struct dm_slot_map *slot_map)
+{
+    if (slot_map)
+        dm_link_free_unused(slot_map->link);
+    free(slot_map);
+}
+
+/* ---- the loop thread, fork --------------------------------------------------------------- */
+
+void dm_slot_map_watch(struct dm_slot_map *slot_map, struct dm_watch *watch)
+{
+    struct dm_link_watch now;
+
+    dm_link_watch(slot_map->link, &now);
+    dm_watch_poll(watch, now.fd, now.events);
+    dm_watch_until(watch, now.due_ns);
+}
+
+void dm_slot_map_turn(struct dm_slot_map *slot_map)
+{
+    dm_link_work(slot_map->link);
+}
+
+void dm_slot_map_end(struct dm_slot_map *slot_map)
+{
+    dm_link_end(slot_map->link, "this process uses another server now");
+}
+
+void dm_slot_map_fork_prepare(struct dm_slot_map *slot_map)
+{
+    dm_link_fork_prepare(slot_map->link);
+}
+
+void dm_slot_map_fork_parent(struct dm_slot_map *slot_map)
+{
+    dm_link_fork_parent(slot_map->link);
+}
+
+void dm_slot_map_fork_child(struct dm_slot_map *slot_map)
+{
+    dm_link_fork_child(slot_map->link);
+}

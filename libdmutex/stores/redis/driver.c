@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Redis store as the process sees it: a fleet of nodes behind the operations of store/store.h. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/self.h"
+#include "store/drivers.h"
+#include "stores/redis/parts.h"
+
+/* How long bytes may lie on the commands' connection while callers seem to read there. */
+#define TICK_NS (10 * DM_NS_PER_MS)
+
+/* How long messages may lie while a waiter leads the inbox. */
+#define LEFT_NS DM_NS_PER_S
+
+/*
+ * A hold whose renewal is not answered has 0.8 - 1/3 of its lease left: while the process has a hold, a link that broke
+ * is tried so often within the shortest lease at least, for some ten tries.
+ */
+#define TRIES_IN_LEASE 20
+
+/* While a node of a Cluster cannot be reached, and a claim needs the node, the map is asked for so often. */
+#define MAP_NS (250 * DM_NS_PER_MS)
+
+/* The members of the store's fleet, for loops over all nodes; those that are added meanwhile are not of the loop. */
+#define FOR_EACH_MEMBER(member, fleet) \
+    for (unsigned i_ = 0, count_ = dm_fleet_count(fleet); i_ < count_ && ((member) = (fleet)->members[i_], true); i_++)
+
+/* The node of a place, and any node without one.  NULL: no node is known yet. */
+static struct dm_member *member_of(const struct dm_store *store, const struct dm_place *place)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+
+    if (!fleet->slot_map)
+        return fleet->members[0];
+    return place ? dm_fleet_of_slot(fleet, place->slot) : dm_fleet_any(fleet);
+}
+
+/*
+ * Requests and answers go over the link of the commands, messages come over the link of the inbox. Both belong to one
+ * node, which sees to it that both reach one server.
+ */
+static struct dm_link *link_of(const struct dm_member *member, enum dm_way way)
+{
+    return way == DM_ASKS ? member->node.commands.link : member->node.inbox.link;
+}
+
+/* ---- what the nodes say ------------------------------------------------------------------ */
+
+/* The fleet's hooks: each hands an event on to the process, by the functions of struct dm_host. */
+static void commands_ready(struct dm_member *member)
+{
+    const struct dm_redis *redis = member->fleet->hooks.user;
+
+    redis->host.on_ready(redis->host.user);
+}
+
+/* In a Cluster the channels are subscribed to from here on, and the last answer counts. */
+static void inbox_ready(struct dm_member *member)
+{
+    const struct dm_redis *redis = member->fleet->hooks.user;
+
+    if (redis->groups)
+        dm_groups_inbox_ready(redis->groups, member);
+    else
+        redis->host.on_inbox(redis->host.user);
+}
+
+static void groups_ready(void *user)
+{
+    const struct dm_redis *redis = user;
+
+    redis->host.on_inbox(redis->host.user);
+}
+
+/* `server`: the server of the inbox. A grant by another server becomes a hint in dm_redis_hear(). */
+static void message_came(struct dm_member *member, const char *text, const struct dm_server *server)
+{
+    dm_redis_hear(member->fleet->hooks.user, text, server);
+}
+
+static void inbox_replied(struct dm_member *member, const struct redisReply *reply)
+{
+    const struct dm_redis *redis = member->fleet->hooks.user;
+
+    dm_groups_take_reply(redis->groups, member, reply);
+}
+
+/* Inboxes follow their slots; and the loop opens links that requests have wished for. */
+static void map_changed(struct dm_fleet *fleet)
+{
+    const struct dm_redis *redis = fleet->hooks.user;
+
+    dm_groups_map_changed(redis->groups);
+    redis->host.on_change(redis->host.user);
+}
+
+/*
+ * Called by threads that hold no lock, except the link's leave has just given it back: ringing a bell is all that may
+ * happen.
+ */
+static void changed(struct dm_fleet *fleet)
+{
+    const struct dm_redis *redis = fleet->hooks.user;
+
+    redis->host.on_change(redis->host.user);
+}
+
+/* ---- names, and the way there ------------------------------------------------------------ */
+
+/* The place has the keys of the name, so no later question makes the keys again. */
+static struct dm_place *place(struct dm_store *store, const char *key)
+{
+    return dm_keys_of(&dm_redis(store)->naming, key);
+}
+
+/* Requests about names of one node go together. */
+static unsigned lane(struct dm_store *store, const struct dm_place *place)
+{
+    const struct dm_member *member = member_of(store, place);
+
+    return member ? member->index : 0;
+}
+
+/* FNV-1a of the lock's key. */
+static uint32_t spread(const struct dm_place *place)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < place->length[DM_KEY_LOCK]; i++)
+        hash = (hash ^ (unsigned char)place->text[DM_KEY_LOCK][i]) * 16777619u;
+    return hash;
+}
+
+/* A hint: the link may break just after, and the request then ends without an answer. */
+static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    const struct dm_redis *redis = dm_redis(store);
+    const struct dm_member *member;
+
+    if (way == DM_TELLS && redis->groups && place)
+        return dm_groups_is_heard(redis->groups, place);
+    member = member_of(store, place);
+    return member && dm_link_is_ready(link_of(member, way));
+}
+
+static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
+{
+    struct dm_redis *redis = dm_redis(store);
+    const struct dm_member *member = member_of(store, place);
+
+    if (way == DM_TELLS && redis->groups && place)
+        dm_groups_want(redis->groups, place);
+    else if (member)
+        dm_link_want(link_of(member, way));
+    else
+        dm_fleet_refresh(&redis->fleet);
+}
+
+/* The caller becomes a leader of the link, and opens it if need be. */
+static bool await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                       const struct dm_deadline *deadline)
+{
+    struct dm_redis *redis = dm_redis(store);
+
+    if (!redis->groups)
+        return dm_link_await_ready(link_of(member_of(store, place), way), deadline);
+    if (way == DM_TELLS && place)
+        return dm_groups_await(redis->groups, place, deadline);
+    return dm_fleet_await_slot(&redis->fleet, place ? place->slot : 0, deadline) != NULL;
+}
+
+/*
+ * A link's deadlines are spans: a deadline by the clock that can be set is for the semaphore, and messages for the loop
+ * thread.
+ */
+static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
+                          int cancel_state)
+{
+    const struct dm_member *member = member_of(store, place);
+    struct dm_link *inbox = member ? link_of(member, DM_TELLS) : NULL;
+
+    if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !inbox || !dm_link_is_ready(inbox))
+        return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
+    return dm_link_listen(inbox, deadline, cancel_state);
+}
+
+static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                   char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_member *member = member_of(store, place);
+
+    if (member)
+        dm_node_reason(&member->node, link_of(member, way), ret_reason);
+    else
+        dm_fleet_reason(&dm_redis(store)->fleet, ret_reason);
+}
+
+/*
+ * The server of the commands' link, because that server gives the answers.  Another node of a Cluster has another
+ * number, except that 1 is none for each node.
+ */
+static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
+{
+    struct dm_member *member = member_of(store, place);
+    struct dm_server server;
+    uint64_t number;
+
+    if (!member)
+        return (struct dm_origin){ .number = 1 };
+    number = dm_node_link_server(&member->node.commands, &server);
+    if (number > 1)
+        number |= (uint64_t)member->index << 48;
+    return (struct dm_origin){ number, server.run, server.epoch };
+}
+
+/* Messages come by the inbox alone, and requests go by the other link alone; both links open again. */
+static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    struct dm_link_traffic asks, tells;
+    struct dm_member *member;
+
+    *ret_traffic = (struct dm_traffic){ 0 };
+    FOR_EACH_MEMBER(member, fleet)
+    {
+        dm_link_count(link_of(member, DM_ASKS), &asks);
+        dm_link_count(link_of(member, DM_TELLS), &tells);
+        ret_traffic->commands += asks.commands;
+        ret_traffic->messages += tells.messages;
+        ret_traffic->reconnects += asks.reconnects + tells.reconnects;
+    }
+}
+
+/* ---- batches ----------------------------------------------------------------------------- */
+
+/* Whoever waits, or holds on, hears by the inbox of the group. */
+static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
+{
+    struct dm_groups *groups = dm_redis(store)->groups;
+
+    for (int i = 0; groups && i < count; i++)
+        dm_groups_note_use(groups, asks[i].place);
+    return dm_redis_post_poll(store, asks, count, handler, user);
+}
+
+static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
+                       void *user)
+{
+    struct dm_groups *groups = dm_redis(store)->groups;
+
+    for (int i = 0; groups && i < count; i++)
+        dm_groups_note_use(groups, renewals[i].place);
+    return dm_redis_post_renew(store, renewals, count, handler, user);
+}
+
+/* ---- the loop thread --------------------------------------------------------------------- */
+
+/* Posts go over the commands' link, and their handlers are called here. */
+static void work(struct dm_store *store)
+{
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    dm_link_work(link_of(member, DM_ASKS));
+}
+
+/* Called with the state lock held, so it sends quietly. */
+static int64_t look(struct dm_store *store)
+{
+    int64_t next_ns = DM_NEVER, look_ns;
+    struct dm_member *member;
+
+    dm_assert_held(DM_RANK_STATE);
+    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    {
+        look_ns = dm_node_look(&member->node);
+        next_ns = look_ns < next_ns ? look_ns : next_ns;
+    }
+    return next_ns;
+}
+
+/* A node without slots is, if a name is there ahead of the name's slot. */
+static bool is_of_use(struct dm_member *member)
+{
+    return dm_fleet_is_serving(member) || dm_fleet_is_vouched(member);
+}
+
+/*
+ * While the process has any claim, a connection that broke is opened again, by the connection's own back-off, without
+ * waiting for a call: waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that
+ * was never there.  A node that serves nothing any more is left alone.
+ */
+static void watch_link(struct dm_redis *redis, struct dm_member *member, enum dm_way way, bool is_wished,
+                       struct dm_link_watch *ret_watch)
+{
+    struct dm_link *link = link_of(member, way);
+    unsigned lease_ms;
+
+    dm_link_watch(link, ret_watch);
+    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !is_of_use(member) ||
+        !redis->host.is_in_need(redis->host.user, &lease_ms))
+        return;
+    dm_link_limit_pauses(link, lease_ms / TRIES_IN_LEASE);
+    dm_link_want(link);
+    dm_link_watch(link, ret_watch);
+}
+
+/*
+ * Adds a link to the wishes of the loop: the descriptor if the loop is to poll, and the earlier due time in any case.
+ */
+static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_polled)
+{
+    if (is_polled)
+        dm_watch_poll(watch, of->fd, of->events);
+    dm_watch_until(watch, of->due_ns);
+}
+
+/*
+ * Callers read the replies to their own commands, and waiters read the inbox.  While others read a link, the loop keeps
+ * away from the descriptor, because every wake of the loop would cost the others time, and looks every TICK_NS instead.
+ * When nobody has read for a tick the loop polls the descriptor: for the answers to posted commands, for messages, and
+ * for the end of the connection.
+ */
+static void watch_line(struct dm_watched *line, bool is_left, const struct dm_link_watch *now, struct dm_watch *watch)
+{
+    line->is_ticking = now->activity != line->activity || (now->is_attended && !is_left);
+    line->activity = now->activity;
+    add(watch, now, !line->is_ticking && !is_left);
+    if (line->is_ticking)
+        dm_watch_until(watch, dm_clock_boot_ns() + TICK_NS);
+    if (is_left)
+        dm_watch_until(watch, dm_clock_boot_ns() + LEFT_NS);
+}
+
+/*
+ * A waiter can lead the inbox for hours: then the loop does not tick.  A leader that is stopped, for instance in a
+ * signal handler, holds up the messages to others for a second at most: so often a process with waiters looks at the
+ * server, and each turn reads.
+ */
+static void watch_member(struct dm_redis *redis, struct dm_member *member, struct dm_watch *watch)
+{
+    bool is_wished = __atomic_load_n(&member->is_wished, __ATOMIC_RELAXED), is_left, is_missed;
+    struct dm_link_watch inbox, commands;
+
+    watch_link(redis, member, DM_TELLS, false, &inbox);
+    watch_link(redis, member, DM_ASKS, is_wished, &commands);
+    is_left = dm_link_leave_to_leader(link_of(member, DM_TELLS), member->inbox.activity);
+    watch_line(&member->inbox, is_left, &inbox, watch);
+    watch_line(&member->commands, false, &commands, watch);
+    if (member->node.master_watch)
+        dm_master_watch_watch(member->node.master_watch, watch);
+    is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_fleet_is_vouched(member);
+    if (is_missed && dm_fleet_is_serving(member))
+        dm_fleet_wish(member->fleet, NULL); /* another node serves the slots, perhaps */
+}
+
+/* A claim needs masters to vouch; or needs a node that cannot be used: the map is asked for now and then. */
+static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
+{
+    unsigned lease_ms;
+
+    dm_slot_map_watch(redis->fleet.slot_map, watch);
+    dm_groups_watch(redis->groups, watch);
+    if (!redis->host.is_in_need(redis->host.user, &lease_ms))
+        return;
+    dm_watch_until(watch, dm_fleet_ask_due_ns(&redis->fleet));
+    if (__atomic_load_n(&redis->fleet.is_wished, __ATOMIC_RELAXED))
+        dm_watch_until(watch, __atomic_load_n(&redis->fleet.refreshed_ns, __ATOMIC_RELAXED) + MAP_NS);
+}
+
+static void watch(struct dm_store *store, struct dm_watch *watch)
+{
+    struct dm_redis *redis = dm_redis(store);
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &redis->fleet)
+    watch_member(redis, member, watch);
+    if (redis->groups)
+        watch_map(redis, watch);
+}
+
+/* The commands' link alone has posts that nobody awaits; the inbox sends nothing but its greeting. */
+static void note_look(struct dm_store *store, int64_t look_ns)
+{
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    dm_link_note_turn(link_of(member, DM_ASKS), look_ns);
+}
+
+/*
+ * While others read, the loop reads only bytes that have been lying for a whole tick: `activity` has not grown since
+ * watch_line() noted the number.
+ */
+static void turn_line(struct dm_watched *line, struct dm_link *link)
+{
+    struct dm_link_watch now;
+
+    dm_link_watch(link, &now);
+    if (now.activity != line->activity)
+        return;
+    dm_link_work(link);
+    dm_link_watch(link, &now);
+    line->activity = now.activity; /* what the loop itself has read is no sign of others */
+}
+
+/* Both links each time: which of the two has woken the loop is not known, and a look costs little. */
+static void turn_member(struct dm_member *member)
+{
+    if (member->node.master_watch)
+        dm_master_watch_turn(member->node.master_watch); /* first: what the links read may count no more */
+    turn_line(&member->inbox, link_of(member, DM_TELLS));
+    turn_line(&member->commands, link_of(member, DM_ASKS));
+}
+
+static void turn_map(struct dm_redis *redis)
+{
+    dm_slot_map_turn(redis->fleet.slot_map);
+    dm_fleet_turn(&redis->fleet);
+    dm_groups_turn(redis->groups);
+}
+
+static void turn(struct dm_store *store)
+{
+    struct dm_redis *redis = dm_redis(store);
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, &redis->fleet)
+    turn_member(member);
+    if (redis->groups)
+        turn_map(redis);
+}
+
+/* ---- beginning, end, fork ---------------------------------------------------------------- */
+
+/* The commands' links alone: the process's requests go there.  A node that was never asked has nothing to drain. */
+static void drain(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    struct dm_member *member;
+
+    FOR_EACH_MEMBER(member, fleet)
+    {
+        if (!fleet->slot_map || dm_link_is_ready(link_of(member, DM_ASKS)))
+            dm_link_drain(link_of(member, DM_ASKS), deadline);
+    }
+}
+
+/* The links never open again; the memory stays, because a thread may still be about to use the store. */
+static void end(struct dm_store *store)
+{
+    dm_fleet_end(&dm_redis(store)->fleet);
+}
+
+/* Locks all, so that the child inherits nothing half changed. */
+static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
+{
+    dm_fleet_fork_prepare(&dm_redis(store)->fleet, stage);
+}
+
+static void fork_parent(struct dm_store *store, enum dm_fork_stage stage)
+{
+    dm_fleet_fork_parent(&dm_redis(store)->fleet, stage);
+}
+
+static void fork_child(struct dm_store *store)
+{
+    dm_fleet_fork_child(&dm_redis(store)->fleet);
+}
+
+/* Nothing has a thread or a socket as yet. */
+static void free_unused(struct dm_store *store)
+{
+    struct dm_redis *redis = dm_redis(store);
+
+    dm_fleet_clear_unused(&redis->fleet);
+    dm_groups_free_unused(redis->groups);
+    free(redis);
+}
+
+/*
+ * All operations are there: store/calls.h calls without a look at NULL.  A call through the table costs a jump,
+ * which is not seen beside a system call (doc/design/performance.md, "The wall").
+ */
+static const struct dm_store_ops ops = {
+    .place = place,
+    .lane = lane,
+    .spread = spread,
+    .is_able = is_able,
+    .want = want,
+    .await_able = await_able,
+    .sleep = sleep_reading,
+    .reason = reason,
+    .origin = origin,
+    .count = count,
+    .acquire = dm_redis_acquire,
+    .cancel = dm_redis_cancel,
+    .release = dm_redis_release,
+    .renew = dm_redis_renew,
+    .consistent = dm_redis_consistent,
+    .force = dm_redis_force,
+    .drop = dm_redis_drop,
+    .info = dm_redis_info,
+    .view = dm_redis_view,
+    .cond_wait = dm_redis_cond_wait,
+    .cond_cancel = dm_redis_cond_cancel,
+    .cond_signal = dm_redis_cond_signal,
+    .cond_drop = dm_redis_cond_drop,
+    .post_acquire = dm_redis_post_acquire,
+    .post_release = dm_redis_post_release,
+    .post_poll = post_poll,
+    .post_renew = post_renew,
+    .work = work,
+    .look = look,
+    .watch = watch,
+    .note_look = note_look,
+    .turn = turn,
+    .drain = drain,
+    .end = end,
+    .fork_prepare = fork_prepare,
+    .fork_parent = fork_parent,
+    .fork_child = fork_child,
+    .free_unused = free_unused,
+};
+
+/* The inboxes of a Cluster come with the waits. */
+static bool open_fleet(struct dm_redis *redis, struct dm_url *url, const struct dm_fleet_hooks *hooks)
+{
+    if (!dm_fleet_init(&redis->fleet, url, redis->channel, hooks))
+        return false;
+    if (redis->is_cluster)
+        redis->groups = dm_groups_new(&redis->fleet, redis->uuid, groups_ready, redis);
+    if (redis->groups || !redis->is_cluster)
+        return true;
+    dm_fleet_clear_unused(&redis->fleet);
+    return false;
+}
+
+/*
+ * The hooks are copied by the fleet, and carry the store; the channel of the only inbox is the prefix of all inboxes
+ * and the UUID of the process.
+ */
+struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+{
+    struct dm_redis *redis = calloc(1, sizeof *redis);
+    const struct dm_fleet_hooks hooks = {
+        .open_local = host->open_local,
+        .on_ready = commands_ready,
+        .on_inbox = inbox_ready,
+        .on_message = message_came,
+        .on_inbox_reply = inbox_replied,
+        .on_map = map_changed,
+        .on_change = changed,
+        .user = redis,
+    };
+
+    if (!redis)
+        return NULL;
+    redis->store.ops = &ops;
+    redis->host = *host;
+    redis->is_cluster = url->kind == DM_URL_CLUSTER;
+    dm_redis_init(redis, url->prefix, ident->uuid, ident->label);
+    if (!redis->is_cluster)
+        snprintf(redis->channel, sizeof redis->channel, "%s%s", redis->inbox_prefix, ident->uuid);
+    if (open_fleet(redis, url, &hooks))
+        return &redis->store;
+    free(redis);
+    return NULL;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests about a name, for every holder: query, mend, break by force, destroy.  None of them has a place in the
+ * order of the attempts' requests: each looks at the server's state of that moment, and acts on it in one script.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/self.h"
+#include "stores/redis/parts.h"
+#include "stores/redis/wire/reply.h"
+
+/*
+ * One key: the mark is a field of `state`, and the lock need not be looked at, because `hold` names the holder as long
+ * as nobody came after.
+ */
+enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_identity identity;
+    struct dm_args args;
+
+    if (!dm_redis_begin(&args, SCRIPT(store, consistent), 1, 1, 0))
+        return dm_redis_no_memory(ret_reason);
+    dm_redis_identify(&identity, store, ask->thread, ask->attempt);
+    dm_args_bytes(&args, ask->place->text[DM_KEY_STATE], ask->place->length[DM_KEY_STATE]);
+    dm_args_text(&args, identity.text);
+    return dm_redis_run_for_number(store, &args, SCRIPT(store, consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
+}
+
+/* The words of lua/force.lua. */
+enum { BROKEN_MORE = 1 };
+
+/* Not repeated by anyone: a second call would break the next holder's hold (I3). */
+enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *keys, const struct dm_deadline *deadline,
+                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!dm_redis_begin(&args, SCRIPT(store, force), DM_KEY_COUNT, 2, 2))
+        return dm_redis_no_memory(ret_reason);
+    dm_redis_put_keys(&args, keys, DM_KEY_COUNT);
+    dm_args_text(&args, keys->inbox);
+    dm_args_origin(&args);
+    verdict = dm_redis_run(store, &args, SCRIPT(store, force), deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    *ret_must_serve = dm_redis_number_at(reply, BROKEN_MORE) == 1;
+    if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
+        verdict = dm_redis_nonsense(ret_reason);
+    dm_reply_free(reply);
+    return verdict;
+}
+
+/* BUSY, answered as 0, changes nothing on the server. */
+enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *keys, bool is_anonymous,
+                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_args args;
+
+    if (!dm_redis_begin(&args, SCRIPT(store, drop), DM_KEY_COUNT, 2, 0))
+        return dm_redis_no_memory(ret_reason);
+    dm_redis_put_keys(&args, keys, DM_KEY_COUNT);
+    dm_args_text(&args, is_anonymous ? "delete" : "clean");
+    dm_args_text(&args, keys->inbox);
+    return dm_redis_run_for_number(store, &args, SCRIPT(store, drop), DM_SAYS_BUSY, deadline, ret_reason);
+}
+
+const char *dm_redis_text_at(const redisReply *reply, size_t index)
+{
+    const redisReply *element = index < reply->elements ? reply->element[index] : NULL;
+
+    return element && element->type == REDIS_REPLY_STRING ? element->str : "";
+}
+
+/* "COUNT:THREAD+MS,THREAD+MS" */
+static void read_crowd(const char *words, struct dm_crowd *ret_crowd)
+{
+    struct dm_crowd crowd = { 0 };
+    uint64_t thread;
+    int64_t waited_ms;
+    int used;
+
+    if (words[strspn(words, "0123456789:+,")] || sscanf(words, "%9u%n", &crowd.count, &used) != 1)
+        return; /* sscanf() would take a sign */
+    for (words += used; crowd.told < DM_CROWD_TOLD; words += used) {
+        if (sscanf(words, "%*1[:,]%19" SCNu64 "+%18" SCNd64 "%n", &thread, &waited_ms, &used) != 2)
+            break;
+        crowd.first[crowd.told].thread = dm_self_tid(thread);
+        crowd.first[crowd.told++].waited_ms = waited_ms;
+    }
+    if (crowd.told <= crowd.count)
+        *ret_crowd = crowd;
+}
+
+void dm_redis_read_label(const char *label, uint32_t *ret_pid, char ret_host[65], char ret_program[33],
+                         struct dm_crowd *ret_crowd)
+{
+    int used = 0;
+
+    *ret_crowd = (struct dm_crowd){ 0 };
+    if (sscanf(label, "%" SCNu32 " %64s %32s %n", ret_pid, ret_host, ret_program, &used) == 3 && used)
+        read_crowd(label + used, ret_crowd);
+}
+
+void dm_redis_read_shown(const redisReply *reply, dmutex_info_t *ret_info, struct dm_crowd *ret_crowd)
+{
+    dmutex_info_t info = { .struct_size = sizeof info };
+    const char *owner = dm_redis_text_at(reply, DM_SHOWN_OWNER);
+
+    info.token = dm_redis_number_at(reply, DM_SHOWN_TOKEN);
+    info.waiters = (uint32_t)dm_redis_number_at(reply, DM_SHOWN_WAITERS);
+    info.health = (uint32_t)dm_redis_number_at(reply, DM_SHOWN_HEALTH);
+    if (owner[0]) {
+        info.locked = 1;
+        info.hold_count = (uint32_t)dm_redis_number_at(reply, DM_SHOWN_HOLD_COUNT);
+        info.remaining_ms = dm_redis_span_at(reply, DM_SHOWN_REMAINING_MS);
+        sscanf(owner, "%32[^:]:%" SCNu64, info.owner, &info.thread);
+        info.thread = dm_self_tid(info.thread);
+        dm_redis_read_label(dm_redis_text_at(reply, DM_SHOWN_LABEL), &info.pid, info.host, info.program, ret_crowd);
+        info.waiters += ret_crowd->count;
+    }
+    *ret_info = info;
+}
+
+/* The words of lua/info.lua, in its order. */
+enum { INFO_NOW_US = DM_SHOWN_COUNT, INFO_GRANTED_US, INFO_POSITION, INFO_GRACE_MS, INFO_COUNT };
+
+/*
+ * Reads the answer of lua/info.lua.  A token is the moment of its grant, unless the server's clock was set back
+ * since.
+ */
+static void read_info(const redisReply *reply, struct dm_info *ret_info)
+{
+    int64_t now_us = dm_redis_time_at(reply, INFO_NOW_US), granted_us = dm_redis_time_at(reply, INFO_GRANTED_US);
+    struct dm_crowd crowd = { 0 };
+
+    dm_redis_read_shown(reply, &ret_info->shown, &crowd);
+    ret_info->crowd = crowd.count;
+    ret_info->held_ms = now_us > granted_us ? (now_us - granted_us) / 1000 : 0;
+    ret_info->position = dm_redis_number_at(reply, INFO_POSITION);
+    ret_info->grace_ms = dm_redis_span_at(reply, INFO_GRACE_MS);
+}
+
+/* Writes nothing on the server: the only script that a replica, or a full server, would run. */
+enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                              struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_identity identity;
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!dm_redis_begin(&args, SCRIPT(store, info), 3, 3, 3))
+        return dm_redis_no_memory(ret_reason);
+    dm_redis_identify(&identity, store, ask->thread, ask->attempt);
+    dm_redis_put_keys(&args, ask->place, 3);
+    dm_args_text(&args, ask->attempt ? identity.text : "");
+    dm_args_number(&args, ask->lease_ms);
+    dm_args_origin(&args);
+    verdict = dm_redis_run(store, &args, SCRIPT(store, info), deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == INFO_COUNT)
+        read_info(reply, ret_info);
+    else
+        verdict = dm_redis_nonsense(ret_reason);
+    dm_reply_free(reply);
+    return verdict;
+}

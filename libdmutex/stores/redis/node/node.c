@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Number and identity: a greeting that finds another server, or the same with another birth, counts its line's number
+ * up.  A command that names its server carries the number, and the link refuses to send it to another (DM_LINK_OTHER);
+ * then the node writes the command again.  So a script never hears of a birth or a run id that is not its server's.
+ *
+ * The node's lock guards the two identities alone, and is held for a copy: a greeter takes it under a link's lock, and
+ * threads that hold the state lock take it for the number of the server.
+ */
+#include "stores/redis/node/node.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "link/tls.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/wire/tls_of.h"
+
+/* The shortest pause of the loop thread before the next look. */
+#define LOOK_AGAIN_NS (50 * DM_NS_PER_MS)
+
+/* Part of command_timeout; of two replicas' usual lag that is a hundred times. */
+#define CONFIRM_PART 20
+#define CONFIRM_LEAST_MS 50
+
+static const char no_vouchers[] = "too few masters of the Cluster have named this node lately: this process must reach "
+                                  "the other masters, too";
+static const char no_word[] = "no majority of the sentinels has said lately that this server is the master";
+
+/*
+ * Both by one look at the lock, because the number belongs to the server; takes no other lock, so that any caller may
+ * hold the link's.
+ */
+uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_server)
+{
+    uint64_t number;
+
+    dm_mutex_lock(&line->node->lock);
+    number = line->number;
+    *ret_server = line->server;
+    dm_mutex_unlock(&line->node->lock);
+    return number;
+}
+
+/* ---- the greeter of a link --------------------------------------------------------------- */
+
+/* The link calls the functions of its greeter with the link's lock held, which guards the greeting. */
+
+/* In a thread of its own, and before the greeting of that connection begins. */
+static void read_login(void *user)
+{
+    struct dm_node_link *line = user;
+
+    dm_greeting_read_login(&line->greeting);
+}
+
+/* The last connection's identity becomes "old" here, before anything is known of the new one. */
+static void begin(void *user)
+{
+    struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    dm_greeting_begin(&line->greeting);
+}
+
+/* No bytes with steps means "without memory": the session fails then. */
+static int next_round(void *user, struct dm_command *ret_round)
+{
+    struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    *ret_round = dm_greeting_round(&line->greeting);
+    return line->greeting.step_count;
+}
+
+/* The greeting reads the replies in the order of its steps. */
+static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    return dm_greeting_take(&line->greeting, reply, ret_reason);
+}
+
+/* Commands that were written for the server before must not be sent to this server. */
+static uint64_t note_server(void *user)
+{
+    struct dm_node_link *line = user;
+    const struct dm_server *server = &line->greeting.server;
+    uint64_t number;
+
+    dm_assert_held(DM_RANK_CONN);
+    dm_mutex_lock(&line->node->lock);
+    if (!dm_server_is_same(server, &line->server) || server->since_us != line->server.since_us)
+        line->number++;
+    line->server = *server;
+    number = line->number;
+    dm_mutex_unlock(&line->node->lock);
+    return number;
+}
+
+/* The inbox listens and cannot ask; it is connected to the same server, and the commands' link asks for both. */
+static struct dm_command look(void *user)
+{
+    const struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    return dm_greeting_look(&line->greeting);
+}
+
+static enum dm_looked take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    return dm_greeting_take_look(&line->greeting, reply, ret_reason);
+}
+
+/* ---- replicas ---------------------------------------------------------------------------- */
+
+/* So long the server waits for the replicas, and answers nothing else on the link. */
+static unsigned confirm_ms(const struct dm_url *url)
+{
+    unsigned part_ms = url->command_timeout_ms / CONFIRM_PART;
+
+    return part_ms > CONFIRM_LEAST_MS ? part_ms : CONFIRM_LEAST_MS;
+}
+
+/* The server counts the replicas that have all writes of this connection. */
+static struct dm_command confirm(void *user)
+{
+    const struct dm_node_link *line = user;
+    const struct dm_url *url = line->node->url;
+    struct dm_command command = { 0 };
+    struct dm_args args;
+
+    dm_assert_held(DM_RANK_CONN);
+    if (dm_args_init(&args, 3, 2) < 0)
+        return command;
+    dm_args_text(&args, "WAIT");
+    dm_args_number(&args, url->wait);
+    dm_args_number(&args, confirm_ms(url));
+    command = dm_args_format(&args);
+    dm_args_free(&args);
+    return command;
+}
+
+/* The operator gives the number: a master that was cut off counts fewer replicas, which must not be enough. */
+static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+    unsigned wait = line->node->url->wait;
+
+    dm_assert_held(DM_RANK_CONN);
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= (long long)wait)
+        return true;
+    if (reply->type == REDIS_REPLY_INTEGER)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "%lld replicas have confirmed, and wait=%u wants more: start the missing replicas", reply->integer,
+                 wait);
+    else
+        snprintf(ret_reason, DM_REASON_ROOM, "WAIT is refused: %.100s", reply->str ? reply->str : "no number");
+    return false;
+}
+
+/* ---- a server whose address may change --------------------------------------------------- */
+
+/* A certificate is made out to the address, unless the URL says another name. */
+static void go_to_master(const struct dm_node_link *line, struct dm_link_options *options)
+{
+    options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
+    if (!line->node->url->servername)
+        options->tls.name = line->master.host;
+    snprintf(options->name, sizeof options->name, "%.60s:%s", line->master.host, line->master.port);
+}
+
+static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node_link *line = user;
+    const struct dm_node *node = line->node;
+    enum dm_master_watch_found found = dm_master_watch_find(node->master_watch, &line->master, &line->word, ret_reason);
+
+    dm_assert_held(DM_RANK_CONN);
+    if (found != DM_MASTER_FOUND)
+        return found == DM_MASTER_NEVER ? DM_LOCATED_NEVER : DM_LOCATED_LATER;
+    line->greeting.config = line->master.epoch;
+    go_to_master(line, options);
+    return DM_LOCATED;
+}
+
+static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    if (dm_master_watch_is_fresh(line->node->master_watch, line->word))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", no_word);
+    return false;
+}
+
+/* The place of a node of a Cluster; the number tells whether the node has moved since. */
+static void note_place(struct dm_node_link *line, struct dm_link_options *options)
+{
+    struct dm_node *node = line->node;
+
+    dm_mutex_lock(&node->lock);
+    line->master = node->place;
+    line->word = node->place_number;
+    dm_mutex_unlock(&node->lock);
+    go_to_master(line, options);
+}
+
+static bool is_at_place(void *user, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+
+    dm_assert_held(DM_RANK_CONN);
+    if (line->word == __atomic_load_n(&line->node->place_number, __ATOMIC_RELAXED))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "is no master of the Cluster any more");
+    return false;
+}
+
+void dm_node_move(struct dm_node *node, const char *host, const char *port)
+{
+    dm_mutex_lock(&node->lock);
+    snprintf(node->place.host, sizeof node->place.host, "%s", host);
+    snprintf(node->place.port, sizeof node->place.port, "%s", port);
+    __atomic_store_n(&node->place_number, node->place_number + 1, __ATOMIC_RELAXED);
+    dm_mutex_unlock(&node->lock);
+}
+
+/*
+ * The slots of a node change; so a node without slots is asked again when the map has changed.  After a greeting that
+ * has met a slot under way the next greeting has another slot, and the one after that the first again.
+ */
+static enum dm_located find_tag(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node_link *line = user;
+    const struct dm_node *node = line->node;
+    struct dm_greeting *greeting = &line->greeting;
+    bool is_found = node->hooks.find_tag(node->hooks.user, greeting->is_tag_under_way, greeting->tag, ret_reason);
+
+    dm_assert_held(DM_RANK_CONN);
+    note_place(line, options);
+    greeting->is_tag_under_way = false;
+    return is_found ? DM_LOCATED : DM_LOCATED_LATER;
+}
+
+static bool is_vouched(void *user)
+{
+    const struct dm_node *node = ((struct dm_node_link *)user)->node;
+
+    dm_assert_held(DM_RANK_CONN);
+    return node->hooks.is_vouched(node->hooks.user);
+}
+
+/* The master watch's hooks. */
+static void word_came(void *user)
+{
+    struct dm_node *node = user;
+
+    dm_link_retry_soon(node->commands.link);
+    dm_link_retry_soon(node->inbox.link);
+}
+
+/* Holds live on until the certainty ends, and the pump renews the holds on the server of the next word. */
+static void word_ended(void *user, const char *reason)
+{
+    struct dm_node *node = user;
+
+    dm_link_close(node->commands.link, reason);
+    dm_link_close(node->inbox.link, reason);
+}
+
+static void master_watch_changed(void *user)
+{
+    const struct dm_node *node = user;
+
+    if (node->hooks.on_change)
+        node->hooks.on_change(node->hooks.user);
+}
+
+static bool open_master_watch(struct dm_node *node)
+{
+    const struct dm_master_watch_hooks hooks = {
+        .on_word = word_came,
+        .on_doubt = word_ended,
+        .on_change = master_watch_changed,
+        .user = node,
+    };
+
+    if (node->url->kind != DM_URL_SENTINEL)
+        return true;
+    node->master_watch = dm_master_watch_new(node->url, &hooks);
+    return node->master_watch != NULL;
+}
+
+/* ---- the hooks of a link ----------------------------------------------------------------- */
+
+/* The host's function starts the server at most once for all processes of the user. */
+static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_node *node = user;
+
+    return node->hooks.open_local(node->url, may_block, ret_reason);
+}
+
+/* The line that greeted last is right; a server that does not say its identity may be any. */
+static void keep_together(struct dm_node_link *newest, struct dm_node_link *other)
+{
+    struct dm_server right, server;
+    uint64_t number;
+
+    dm_node_link_server(newest, &right);
+    number = dm_node_link_server(other, &server);
+    if (right.run && server.run && !dm_server_is_same(&right, &server))
+        dm_link_distrust(other->link, number, "leads to another server than before");
+}
+
+/* The inbox may be in a long pause of its retries: the server is there, as this link has just seen. */
+static void commands_ready(void *user)
+{
+    struct dm_node *node = ((struct dm_node_link *)user)->node;
+
+    dm_link_retry_soon(node->inbox.link);
+    keep_together(&node->commands, &node->inbox);
+    if (node->hooks.on_ready)
+        node->hooks.on_ready(node->hooks.user);
+}
+
+/* A waiter may ask for a place in the queue from here on. */
+static void inbox_ready(void *user)
+{
+    struct dm_node *node = ((struct dm_node_link *)user)->node;
+
+    keep_together(&node->inbox, &node->commands);
+    if (node->hooks.on_inbox)
+        node->hooks.on_inbox(node->hooks.user);
+}
+
+/* A message that is read after another server has come is as from no known server. */
+static void take_message(void *user, const redisReply *reply, uint64_t peer)
+{
+    struct dm_node_link *line = user;
+    const struct dm_node_hooks *hooks = &line->node->hooks;
+    bool is_message = dm_reply_is(reply, hooks->find_tag ? "smessage" : "message");
+    struct dm_server server;
+
+    if (!is_message && hooks->on_inbox_reply)
+        hooks->on_inbox_reply(hooks->user, reply);
+    if (!is_message || reply->elements != 3 || reply->element[2]->type != REDIS_REPLY_STRING)
+        return;
+    if (dm_node_link_server(line, &server) != peer)
+        server = (struct dm_server){ 0 };
+    hooks->on_message(hooks->user, reply->element[2]->str, &server);
+}
+
+/* The loop thread plans its sleep anew. */
+static void note_change(void *user)
+{
+    const struct dm_node *node = ((struct dm_node_link *)user)->node;
+
+    if (node->hooks.on_change)
+        node->hooks.on_change(node->hooks.user);
+}
+
+/* ---- beginning, end, fork ---------------------------------------------------------------- */
+
+/*
+ * The links differ in two things: the inbox subscribes and cannot ask, so it takes no looks; and each has hooks of its
+ * own line.
+ */
+static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(void *user))
+{
+    struct dm_node *node = line->node;
+    const struct dm_url *url = node->url;
+    bool is_inbox = line->greeting.role == DM_GREETS_FOR_INBOX;
+    struct dm_link_options options = {
+        .address = { .host = url->host, .port = url->port, .path = url->path },
+        .tls = dm_redis_tls_of(url),
+        .open = url->kind == DM_URL_LOCAL ? open_local : NULL,
+        .open_user = node,
+        .connect_timeout_ms = url->connect_timeout_ms,
+        .command_timeout_ms = url->command_timeout_ms,
+        .is_listening = is_inbox,
+    };
+    const struct dm_greeter greeter = {
+        .prepare = url->user_file || url->password_file ? read_login : NULL,
+        .locate = node->master_watch     ? locate
+                  : node->hooks.find_tag ? find_tag
+                                         : NULL,
+        .is_current = node->master_watch     ? is_current
+                      : node->hooks.find_tag ? is_at_place
+                                             : NULL,
+        .is_vouched = node->hooks.is_vouched ? is_vouched : NULL,
+        .doubt = no_vouchers,
+        .begin = begin,
+        .round = next_round,
+        .take = take,
+        .ready = note_server,
+        .look = is_inbox ? NULL : look,
+        .take_look = take_look,
+        .confirm = url->wait && !is_inbox ? confirm : NULL,
+        .take_confirm = take_confirm,
+        .user = line,
+    };
+    const struct dm_link_hooks hooks = {
+        .on_ready = on_ready,
+        .on_message = take_message,
+        .on_change = note_change,
+        .user = line,
+    };
+
+    dm_url_describe(url, options.name, sizeof options.name);
+    return dm_link_new(&options, &greeter, &hooks);
+}
+
+/*
+ * The lines begin with number 1, which no greeting gives: a command written before the first greeting is written again
+ * for the server that comes.
+ */
+bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks)
+{
+    *node = (struct dm_node){ .url = url, .hooks = *hooks };
+    node->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_NODE);
+    snprintf(node->channel, sizeof node->channel, "%s", channel);
+    node->commands = (struct dm_node_link){ .node = node, .number = 1 };
+    node->inbox = (struct dm_node_link){ .node = node, .number = 1 };
+    node->commands.greeting = (struct dm_greeting){ .url = url, .is_clustered = hooks->find_tag != NULL };
+    node->inbox.greeting = (struct dm_greeting){ .url = url,
+                                                 .role = DM_GREETS_FOR_INBOX,
+                                                 .inbox = node->channel[0] ? node->channel : NULL,
+                                                 .is_clustered = hooks->find_tag != NULL };
+    if (hooks->find_tag)
+        dm_node_move(node, url->host, url->port);
+    if (url->has_tls && !url->is_verified)
+        dm_log_warn(
+            "verify=none: whoever is on the way to the server can read the password, and grant and break locks");
+    if (open_master_watch(node)) {
+        node->commands.link = open_link(&node->commands, commands_ready);
+        node->inbox.link = open_link(&node->inbox, inbox_ready);
+    }
+    if (node->commands.link && node->inbox.link)
+        return true;
+    dm_node_clear_unused(node);
+    return false;
+}
+
+/* NULL is allowed for either link, for a beginning that failed half-way. */
+void dm_node_clear_unused(struct dm_node *node)
+{
+    dm_link_free_unused(node->commands.link);
+    dm_link_free_unused(node->inbox.link);
+    dm_master_watch_free_unused(node->master_watch);
+}
+
+/* The commands first: then no answer can come that would want the inbox. */
+void dm_node_end(struct dm_node *node)
+{
+    static const char *const reason = "this process uses another server now";
+
+    dm_link_end(node->commands.link, reason);
+    dm_link_end(node->inbox.link, reason);
+    if (node->master_watch)
+        dm_master_watch_end(node->master_watch);
+}
+
+/* In the order of the ranks: the links of all nodes, and of the master watch; then the nodes; and TLS last. */
+void dm_node_fork_prepare_links(struct dm_node *node)
+{
+    dm_link_fork_prepare(node->commands.link);
+    dm_link_fork_prepare(node->inbox.link);
+    if (node->master_watch)
+        dm_master_watch_fork_prepare(node->master_watch);
+}
+
+void dm_node_fork_prepare(struct dm_node *node)
+{
+    dm_mutex_lock(&node->lock);
+}
+
+void dm_node_fork_parent(struct dm_node *node)
+{
+    dm_mutex_unlock(&node->lock);
+    if (node->master_watch)
+        dm_master_watch_fork_parent(node->master_watch);
+    dm_link_fork_parent(node->inbox.link);
+    dm_link_fork_parent(node->commands.link);
+}
+
+/*
+ * Locks are made anew instead of unlocked: after a bare fork they may be held by a thread that the child does not have.
+ */
+void dm_node_fork_child(struct dm_node *node)
+{
+    dm_mutex_reset(&node->lock);
+    if (node->master_watch)
+        dm_master_watch_fork_child(node->master_watch);
+    dm_link_fork_child(node->inbox.link);
+    dm_link_fork_child(node->commands.link);
+}
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+/*
+ * Writes the command for the server that is there now.  A master that was replaced may be believed for `switch`, so the
+ * grace begins so much later (R3).  A server of a quorum looks at its mark (lua/_origin.lua).
+ */
+static struct dm_command format(struct dm_node *node, struct dm_args *args)
+{
+    struct dm_command command;
+    struct dm_server server;
+    uint64_t number = dm_node_link_server(&node->commands, &server);
+    int64_t since_us = server.since_us ? (int64_t)(server.since_us + node->url->switch_ms * UINT64_C(1000)) : 0;
+
+    dm_args_set_server(args, node->url->is_part ? -since_us : since_us, server.run);
+    command = dm_args_format(args);
+    if (args->origin_at)
+        command.peer = number;
+    return command;
+}
+
+/* Ends with the link's own deadline: each turn of the loop has met a new server. */
+enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
+                                 redisReply **ret_reply)
+{
+    struct dm_command command;
+    enum dm_link_result result;
+
+    do {
+        command = format(node, args);
+        result = dm_link_call(node->commands.link, &command, deadline, ret_reply);
+        dm_command_free(&command);
+    } while (result == DM_LINK_OTHER);
+    return result;
+}
+
+/* As dm_node_call(), without waiting; `how` says whether handlers may be called before the return. */
+static enum dm_link_result post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user,
+                                enum dm_link_result (*how)(struct dm_link *, const struct dm_command *, dm_reply_fn,
+                                                           void *))
+{
+    struct dm_command command;
+    enum dm_link_result result;
+
+    do {
+        command = format(node, args);
+        result = how(node->commands.link, &command, handler, user);
+        dm_command_free(&command);
+    } while (result == DM_LINK_OTHER);
+    return result;
+}
+
+/* Handlers that are due may be called before the return: no lock is held here. */
+enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
+{
+    return post(node, args, handler, user, dm_link_post);
+}
+
+enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
+{
+    return post(node, args, handler, user, dm_link_post_quietly);
+}
+
+void dm_node_hold(struct dm_node *node)
+{
+    dm_link_hold(node->commands.link);
+}
+
+void dm_node_let_go(struct dm_node *node)
+{
+    dm_link_let_go(node->commands.link);
+}
+
+/* Of the commands: a node without an inbox still locks, without a queue. */
+bool dm_node_is_ready(struct dm_node *node)
+{
+    return dm_link_is_ready(node->commands.link);
+}
+
+/* Without a server the links have no reason of their own. */
+void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_master master;
+    uint64_t number;
+
+    if (!node->master_watch ||
+        dm_master_watch_find(node->master_watch, &master, &number, ret_reason) == DM_MASTER_FOUND)
+        dm_link_reason(link, ret_reason);
+}
+
+/* The commands' link alone: its next greeting decides, and keep_together() brings the inbox along. */
+void dm_node_distrust(struct dm_node *node, const char *reason)
+{
+    dm_link_distrust(node->commands.link, 0, reason);
+}
+
+/* Without memory for the question the look is still due, and the loop is to come a little later, not at once. */
+int64_t dm_node_look(struct dm_node *node)
+{
+    int64_t next_ns = dm_link_look(node->commands.link), soon_ns = dm_clock_boot_ns() + LOOK_AGAIN_NS;
+
+    return next_ns > soon_ns ? next_ns : soon_ns;
+}

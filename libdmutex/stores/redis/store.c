@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Each operation is written, run and read in the same way:
+ *
+ *   dm_redis_begin()      the script, by hash, and the number of keys
+ *   dm_store_put_*()      the keys of the place
+ *   dm_args_*()           the arguments, in the order of ARGV in the script's head
+ *   dm_redis_run()        one round trip; two if the server does not know the script
+ *   dm_store_read_*()     an answer out of the reply; a reply of another shape is REFUSED or NOTHING, never a grant
+ *
+ * All memory of a call is one block for the arguments and one for the bytes; a call that fails has freed both.
+ */
+#include "stores/redis/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/self.h"
+#include "store/calls.h"
+#include "stores/redis/wire/reply.h"
+
+/* A call that nodes send on to each other in a circle is given up for now, and tried again behind a pause. */
+#define SENT_ON_MOST 5
+
+/* Borrows all three texts: the URL and the identity live as long as the process. */
+void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label)
+{
+    DM_BUG(label[0] < '0' || label[0] > '9'); /* the scripts would read the label's beginning as a mark */
+    redis->uuid = uuid;
+    redis->label = label;
+    snprintf(redis->inbox_prefix, sizeof redis->inbox_prefix, "%s:inbox:", prefix);
+    redis->naming = (struct dm_naming){ prefix, redis->is_cluster ? NULL : redis->inbox_prefix };
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* The room is counted by the caller and checked at each use, so that no command is cut by a miscount. */
+bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int arguments, int numbers)
+{
+    if (dm_args_init(args, 3 + keys + arguments, 1 + numbers) < 0)
+        return false;
+    dm_args_text(args, "EVALSHA");
+    dm_args_text(args, script.sha);
+    dm_args_number(args, (uint64_t)keys);
+    return true;
+}
+
+/* The argument behind says how many keys follow, and stays. */
+void dm_redis_send_text(struct dm_args *args, struct dm_script script)
+{
+    args->texts[0] = "EVAL";
+    args->lengths[0] = 4;
+    args->texts[1] = script.text;
+    args->lengths[1] = strlen(script.text);
+}
+
+/* Without a condition two keys are missing, not empty: a script sees the number of keys. */
+int dm_redis_count_keys(const struct dm_ask *ask)
+{
+    return DM_KEY_COUNT + (ask->condition ? DM_COND_KEY_COUNT : 0);
+}
+
+/* The mutex's keys first, as all scripts read KEYS. */
+void dm_redis_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
+{
+    dm_redis_put_keys(args, ask->place, DM_KEY_COUNT);
+    if (ask->condition)
+        dm_redis_put_keys(args, ask->condition, DM_COND_KEY_COUNT);
+}
+
+/* The place is pinned, or belongs to a claim that the caller keeps, until the command is formatted. */
+void dm_redis_put_keys(struct dm_args *args, const struct dm_place *keys, int count)
+{
+    for (int key = 0; key < count; key++)
+        dm_args_bytes(args, keys->text[key], keys->length[key]);
+}
+
+/* The marks of holds, as the scripts read them: see lua/_numbers.lua. */
+static const char *const marks[] = {
+    [DM_MARK_NONE] = "",
+    [DM_MARK_TELL] = "+ ",
+    [DM_MARK_TELL_NO_DEATH] = "- ",
+};
+
+/* Attempts are told apart by uuid, thread and number. */
+char *dm_redis_write_id(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt)
+{
+    to = stpcpy(to, dm_redis(store)->uuid);
+    *to++ = ':';
+    to = dm_number_write(to, thread);
+    *to++ = ':';
+    return dm_number_write(to, attempt);
+}
+
+void dm_redis_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt)
+{
+    *dm_redis_write_id(identity->text, store, thread, attempt) = '\0';
+}
+
+/* The label is for people, and never compared. */
+char *dm_redis_write_hold(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt, uint32_t lease_ms,
+                          enum dm_mark mark)
+{
+    to = dm_redis_write_id(to, store, thread, attempt);
+    *to++ = ' ';
+    to = dm_number_write(to, lease_ms);
+    *to++ = ' ';
+    return stpcpy(stpcpy(to, marks[mark]), dm_redis(store)->label);
+}
+
+/* As the scripts compare flags: a text of one digit. */
+const char *dm_redis_flag(bool is_set)
+{
+    return is_set ? "1" : "0";
+}
+
+/* ---- asking and waiting ------------------------------------------------------------------ */
+
+/*
+ * NOTHING for all that may be different soon: the caller has a deadline, and asks again until then.  REFUSED ends the
+ * call with the server's own sentence.  A node of a Cluster that is a replica now answers MOVED, and keeps its link.
+ */
+static enum dm_verdict verdict_of(struct dm_member *member, const redisReply *reply, char *ret_reason)
+{
+    enum dm_error_row row = dm_reply_row(reply);
+
+    if (row == DM_ROW_NONE)
+        return DM_SAYS_DONE;
+    snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
+    if (row == DM_ROW_NO_MEMORY)
+        return DM_SAYS_NO_MEMORY;
+    if (row == DM_ROW_REFUSED)
+        return DM_SAYS_REFUSED;
+    if (row == DM_ROW_REDISCOVER && !(member->fleet->slot_map && strncmp(reply->str, "MOVED ", 6) == 0))
+        dm_node_distrust(&member->node, reply->str);
+    return DM_SAYS_NOTHING;
+}
+
+/* "WRONGTYPE" alone names no key: another program has written one of the keys that the script was given. */
+static void name_key(const struct dm_args *args, const redisReply *reply, char *ret_reason)
+{
+    if (args->count > 3 && strncmp(reply->str, "WRONGTYPE", 9) == 0)
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "%.*s, or a key beside it, is not the library's: find out who writes it, and delete it (WRONGTYPE)",
+                 (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3]);
+}
+
+/* The reason in an earlier answer stays the reason while there is a connection. */
+static void note_reason(struct dm_node *node, char *ret_reason)
+{
+    if (!ret_reason[0] || !dm_node_is_ready(node))
+        dm_node_reason(node, node->commands.link, ret_reason);
+}
+
+/*
+ * A server that does not know the script gets the text once, in the same call: each restart and each SCRIPT FLUSH costs
+ * each script one round trip more.  The text is known by its hash from then on.
+ */
+static enum dm_link_result call(struct dm_member *member, struct dm_args *args, struct dm_script script,
+                                const struct dm_deadline *deadline, redisReply **ret_reply)
+{
+    enum dm_link_result result = dm_node_call(&member->node, args, deadline, ret_reply);
+
+    if (result != DM_LINK_OK || dm_reply_row(*ret_reply) != DM_ROW_SCRIPT)
+        return result;
+    dm_reply_free(*ret_reply);
+    dm_redis_send_text(args, script);
+    return dm_node_call(&member->node, args, deadline, ret_reply);
+}
+
+/* In a Cluster a call is given up while its node does not answer: another node may serve the slot by now. */
+static struct dm_deadline patience_of(const struct dm_fleet *fleet, const struct dm_deadline *deadline)
+{
+    if (!fleet->slot_map)
+        return *deadline;
+    return dm_deadline_sooner(deadline, fleet->url->command_timeout_ms * DM_NS_PER_MS);
+}
+
+/*
+ * Sends the call to the node of its keys, and on to another node where a reply says so.  Returns the node that was, or
+ * would have been, asked last; NULL: no node is known.
+ */
+static struct dm_member *call_node(struct dm_fleet *fleet, struct dm_args *args, struct dm_script script,
+                                   const struct dm_deadline *deadline, enum dm_link_result *ret_result,
+                                   redisReply **ret_reply)
+{
+    struct dm_member *member;
+
+    for (int sent_on = 0;; sent_on++) {
+        struct dm_deadline patience;
+
+        member = dm_fleet_await(fleet, args, deadline);
+        if (!member)
+            return dm_fleet_of_args(fleet, args);
+        patience = patience_of(fleet, deadline);
+        *ret_result = call(member, args, script, &patience, ret_reply);
+        if (*ret_result != DM_LINK_OK || (*ret_reply)->type != REDIS_REPLY_ERROR || sent_on == SENT_ON_MOST ||
+            !dm_fleet_redirect(fleet, member, args->texts[3], args->lengths[3], (*ret_reply)->str))
+            return member;
+        dm_reply_free(*ret_reply);
+        *ret_result = DM_LINK_LATE; /* until the next node answers */
+    }
+}
+
+/* No answer, with the reason.  member NULL: no node could be asked. */
+static enum dm_verdict without_answer(struct dm_fleet *fleet, struct dm_member *member, enum dm_link_result result,
+                                      char *ret_reason)
+{
+    if (!member) {
+        dm_fleet_reason(fleet, ret_reason);
+        return fleet->is_ended ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+    }
+    if (result == DM_LINK_NO_MEMORY)
+        return dm_redis_no_memory(ret_reason);
+    note_reason(&member->node, ret_reason);
+    return result == DM_LINK_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+}
+
+enum dm_verdict dm_redis_run_at(struct dm_store *store, struct dm_member *at, struct dm_args *args,
+                                struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
+                                redisReply **ret_reply)
+{
+    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    enum dm_link_result result = DM_LINK_LATE;
+    redisReply *reply = NULL;
+    struct dm_member *member = at;
+    enum dm_verdict verdict;
+
+    if (at)
+        result = call(at, args, script, deadline, &reply);
+    else
+        member = call_node(fleet, args, script, deadline, &result, &reply);
+    if (result != DM_LINK_OK) {
+        dm_args_free(args);
+        return without_answer(fleet, member, result, ret_reason);
+    }
+    verdict = verdict_of(member, reply, ret_reason);
+    if (verdict == DM_SAYS_REFUSED)
+        name_key(args, reply, ret_reason);
+    dm_args_free(args);
+    if (verdict == DM_SAYS_DONE)
+        *ret_reply = reply;
+    else
+        dm_reply_free(reply);
+    return verdict;
+}
+
+enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
+                             const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
+{
+    return dm_redis_run_at(store, NULL, args, script, deadline, ret_reason, ret_reply);
+}
+
+/* As a missing answer, because nothing was sent: a release stays pending, and a lock may be tried again. */
+enum dm_verdict dm_redis_no_memory(char *ret_reason)
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+    return DM_SAYS_NOTHING;
+}
+
+/* Not tried again: another program, or a newer script, answers so each time. */
+enum dm_verdict dm_redis_nonsense(char *ret_reason)
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "the server's answer is not one of ours: is this a Redis server?");
+    return DM_SAYS_REFUSED;
+}
+
+/* Any number but 0 counts as 1, because no script answers more. */
+enum dm_verdict dm_redis_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
+                                        enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
+{
+    redisReply *reply = NULL;
+    enum dm_verdict verdict = dm_redis_run(store, args, script, deadline, ret_reason, &reply);
+
+    if (verdict != DM_SAYS_DONE)
+        return verdict;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        verdict = dm_redis_nonsense(ret_reason);
+    else if (reply->integer == 0)
+        verdict = zero;
+    dm_reply_free(reply);
+    return verdict;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* 0 is no meaning of its own in any answer of the scripts, so "absent" and 0 need not be told apart. */
+uint64_t dm_redis_number_at(const redisReply *reply, size_t index)
+{
+    uint64_t number = 0;
+
+    dm_reply_number(reply, index, &number);
+    return number;
+}
+
+/*
+ * Limit of a time in nanoseconds; a later time could not be reckoned with.  As microseconds the limit is in the year
+ * 2112.
+ */
+#define TIME_MAX (INT64_MAX / 2048)
+
+/* Cuts instead of refusing: a lease of centuries is as good as any, and only sums must not overflow. */
+int64_t dm_redis_time_of(uint64_t number)
+{
+    return number < TIME_MAX ? (int64_t)number : TIME_MAX;
+}
+
+int64_t dm_redis_time_at(const redisReply *reply, size_t index)
+{
+    return dm_redis_time_of(dm_redis_number_at(reply, index));
+}
+
+/* Some 18 years: sums of a few such spans and a moment do not overflow. */
+#define SPAN_MAX_MS (INT64_MAX / DM_NS_PER_MS / 16)
+
+int64_t dm_redis_span_of(uint64_t ms)
+{
+    return ms < SPAN_MAX_MS ? (int64_t)ms : SPAN_MAX_MS;
+}
+
+int64_t dm_redis_span_at(const redisReply *reply, size_t index)
+{
+    return dm_redis_span_of(dm_redis_number_at(reply, index));
+}
+
+/* The words behind the first of the scripts' answers about an attempt, in the order of lua/acquire.lua and others. */
+enum { OWNED_TOKEN = 1, OWNED_DEAD, OWNED_NOW_US };
+enum { BUSY_REMAINING_MS = 1, BUSY_NOW_US, BUSY_GRACE_MS, BUSY_MORE };
+enum { QUEUED_POSITION = 1, QUEUED_REMAINING_MS, QUEUED_ARRIVAL, QUEUED_NOW_US, QUEUED_MORE };
+enum { UNKNOWN_MORE = 1 };                 /* lua/poll.lua */
+enum { WAITING_MORE = 1, WAITING_NOW_US }; /* lua/cond_wait.lua, lua/poll.lua */
+
+bool dm_redis_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
+{
+    struct dm_answer answer = { 0 };
+
+    if (dm_reply_is(reply, "owned")) {
+        answer.verdict = DM_SAYS_OWNED;
+        answer.is_owner_dead = dm_redis_number_at(reply, OWNED_DEAD) == 1;
+        answer.store_us = dm_redis_time_at(reply, OWNED_NOW_US);
+        if (!dm_reply_number(reply, OWNED_TOKEN, &answer.token) || answer.token >= DM_TOKEN_LIMIT)
+            return false;
+    } else if (dm_reply_is(reply, "busy")) {
+        answer.verdict = DM_SAYS_BUSY;
+        answer.remaining_ms = dm_redis_span_at(reply, BUSY_REMAINING_MS);
+        answer.store_us = dm_redis_time_at(reply, BUSY_NOW_US);
+        answer.grace_ms = dm_redis_span_at(reply, BUSY_GRACE_MS);
+        answer.is_wanted = dm_redis_number_at(reply, BUSY_MORE) == 1;
+    } else if (dm_reply_is(reply, "queued")) {
+        answer.verdict = DM_SAYS_QUEUED;
+        answer.position = dm_redis_number_at(reply, QUEUED_POSITION);
+        answer.remaining_ms = dm_redis_span_at(reply, QUEUED_REMAINING_MS);
+        answer.arrival = dm_redis_number_at(reply, QUEUED_ARRIVAL);
+        answer.store_us = dm_redis_time_at(reply, QUEUED_NOW_US);
+        answer.is_wanted = dm_redis_number_at(reply, QUEUED_MORE) == 1;
+    } else if (dm_reply_is(reply, "unknown")) {
+        answer.verdict = DM_SAYS_UNKNOWN;
+        answer.is_wanted = dm_redis_number_at(reply, UNKNOWN_MORE) == 1;
+    } else if (dm_reply_is(reply, "waiting")) {
+        answer.verdict = DM_SAYS_WAITING;
+        answer.is_wanted = dm_redis_number_at(reply, WAITING_MORE) == 1;
+        answer.store_us = dm_redis_time_at(reply, WAITING_NOW_US);
+    } else if (dm_reply_is(reply, "notowner")) {
+        answer.verdict = DM_SAYS_NOT_OWNER;
+    } else if (dm_reply_is(reply, "bound")) {
+        answer.verdict = DM_SAYS_BOUND;
+    } else if (dm_reply_is(reply, "full")) {
+        answer.verdict = DM_SAYS_FULL;
+    } else if (dm_reply_is(reply, "notrecoverable")) {
+        answer.verdict = DM_SAYS_NOT_RECOVERABLE;
+    } else if (dm_reply_is(reply, "left")) {
+        answer.verdict = DM_SAYS_DONE;
+    } else {
+        return false;
+    }
+    *ret_answer = answer;
+    return true;
+}
+
+/* A reply of another shape is never taken for a grant: what cannot be read refuses. */
+struct dm_answer dm_redis_answer_or_nonsense(redisReply *reply, char *ret_reason)
+{
+    struct dm_answer answer;
+
+    if (!dm_redis_read_answer(reply, &answer))
+        answer = (struct dm_answer){ .verdict = dm_redis_nonsense(ret_reason) };
+    dm_reply_free(reply);
+    return answer;
+}
+
+/* ---- cancel, release --------------------------------------------------------------------- */
+
+/*
+ * Grants to nobody else: the caller's own hold is confirmed, or the caller leaves.
+ */
+struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
+                                 char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_script script = SCRIPT(store, cancel);
+    struct dm_identity identity;
+    struct dm_args args;
+    redisReply *reply = NULL;
+    enum dm_verdict verdict;
+
+    if (!dm_redis_begin(&args, script, DM_KEY_COUNT, 4, 3))
+        return (struct dm_answer){ .verdict = dm_redis_no_memory(ret_reason) };
+    dm_redis_identify(&identity, store, ask->thread, ask->attempt);
+    dm_redis_put_keys(&args, ask->place, DM_KEY_COUNT);
+    dm_args_text(&args, identity.text);
+    dm_args_number(&args, ask->lease_ms);
+    dm_args_text(&args, dm_redis_flag(ask->is_robust));
+    dm_args_origin(&args);
+    verdict = dm_redis_run(store, &args, script, deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return (struct dm_answer){ .verdict = verdict };
+    return dm_redis_answer_or_nonsense(reply, ret_reason);
+}
+
+/* What a release says: the id of the attempt, and "-<how> <held ms> <thread> <label>", the text of the ended hold. */
+struct release_texts {
+    struct dm_identity identity;
+    char ended[4 + 2 * DM_ARG_DIGITS + DM_LABEL_ROOM];
+};
+
+static char *write_ended(char *to, const struct dm_store *store, const struct dm_ask *ask, enum dm_end end)
+{
+    *to++ = '-';
+    *to++ = (char)('0' + end);
+    *to++ = ' ';
+    to = dm_number_write(to, (uint64_t)ask->held_ms);
+    *to++ = ' ';
+    to = dm_number_write(to, dm_self_tid(ask->thread));
+    *to++ = ' ';
+    return stpcpy(to, dm_redis(store)->label);
+}
+
+/* Shared by the awaited and the posted release. */
+static bool write_release(const struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                          struct release_texts *texts, struct dm_args *args)
+{
+    char *ended = texts->ended;
+
+    if (!dm_redis_begin(args, SCRIPT(store, release), dm_redis_count_keys(ask), end == DM_END_UNLOCKED ? 4 : 5, 3))
+        return false;
+    args->is_for_ending = true;
+    args->is_news_first = ask->is_contested;
+    dm_redis_identify(&texts->identity, store, ask->thread, ask->attempt);
+    dm_redis_put_all_keys(args, ask);
+    dm_args_text(args, texts->identity.text);
+    dm_args_bytes(args, ended, (size_t)(write_ended(ended, store, ask, end) - ended));
+    dm_args_text(args, ask->place->inbox);
+    dm_args_origin(args);
+    if (end != DM_END_UNLOCKED)
+        dm_args_number(args, end);
+    return true;
+}
+
+/* "left" is DONE as well: the attempt waited, and waits no more. */
+struct dm_answer dm_redis_read_release(const redisReply *reply, int index)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    (void)index;
+    if (dm_reply_is(reply, "notowner"))
+        answer.verdict = DM_SAYS_NOT_OWNER;
+    else if (dm_reply_is(reply, "released") || dm_reply_is(reply, "left"))
+        answer.verdict = DM_SAYS_DONE;
+    answer.is_wanted = dm_reply_is(reply, "released") && dm_redis_number_at(reply, 1) != 0;
+    return answer;
+}
+
+/* NOTHING without an answer: the release may have been executed, and a second one finds "notowner". */
+struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct release_texts texts;
+    struct dm_args args;
+    redisReply *reply = NULL;
+
+    if (!write_release(store, ask, end, &texts, &args)) {
+        answer.verdict = dm_redis_no_memory(ret_reason);
+        return answer;
+    }
+    answer.verdict = dm_redis_run(store, &args, SCRIPT(store, release), deadline, ret_reason, &reply);
+    if (answer.verdict == DM_SAYS_DONE) {
+        answer = dm_redis_read_release(reply, 0);
+        dm_reply_free(reply);
+    }
+    return answer;
+}
+
+/* A release that cannot be sent opens the connection, so that a process without any other call still releases. */
+bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
+                           void *user)
+{
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RELEASE, 1, handler, user);
+    struct release_texts texts;
+    struct dm_args args;
+
+    if (posting && write_release(store, ask, end, &texts, &args) && dm_posting_send(posting, &args, dm_node_post))
+        return true;
+    dm_posting_free(posting);
+    dm_store_want(store, ask->place, DM_ASKS);
+    return false;
+}
