@@ -7,6 +7,7 @@
  *                                               ok | busy | errno NUMBER SENTENCE
  *     test NAME PATH                            free | held | errno NUMBER SENTENCE
  *     unlock                                    (none)
+ *     settle                                    ok: the looks before are over
  *     holders                                   one text: lines of NAME PATH PID PROGRAM
  *
  * LEASE, LINGER, DOWN, LOST: as in struct rule. KERNEL-LOCK: as kernel_lock_write() writes.
@@ -18,7 +19,7 @@
 #define DM_PRELOAD_KEEPER_TALK_H
 
 /* Another number when the words change: a new module finds no old keeper. */
-#define KEEPER_VERSION "3"
+#define KEEPER_VERSION "4"
 
 #define KEEPER_PROGRAM "dmutex-keeper"
 

@@ -110,6 +110,11 @@ struct host *host_make(const char *name, const char *settings)
     return host;
 }
 
+const char *host_folder(const struct host *host)
+{
+    return host->folder;
+}
+
 /* Fails the test if a sanitizer has written a report, and shows the report. */
 static void check_sanitizer(const struct host *host)
 {

@@ -39,6 +39,9 @@ int host_pair_teardown(void **state);
 /* Makes a host with a keeper's folder and with settings for the rules. */
 struct host *host_make(const char *name, const char *settings);
 
+/* The folder of lock files. */
+const char *host_folder(const struct host *host);
+
 /* Call after the end of all jobs. Awaits the end of the keeper; fails if a sanitizer has complained of the keeper. */
 void host_end(struct host *host);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* flock(1) and flock() on two hosts: the holder, and the end of the hold. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -96,6 +100,82 @@ static void test_flock_n_succeeds_at_once_after_another_program_of_the_host(void
     (void)state;
     for (int i = 0; i < repetitions(20); i++)
         assert_int_equal(host_run(a, "flock -n x.lock true && flock -n x.lock true && flock -n x.lock true"), 0);
+}
+
+/* The job has opened a socket after x.lock: its first try was in vain, and it asks the keeper. */
+static bool asks_keeper(const struct job *job)
+{
+    char path[32], target[128];
+    struct dirent *entry;
+    bool is_open = false, asks = false;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)job_pid(job));
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+
+        target[length > 0 ? length : 0] = '\0';
+        is_open |= strstr(target, "/x.lock") != NULL;
+        asks |= is_open && strstr(target, "socket:") == target;
+    }
+    closedir(folder);
+    return asks;
+}
+
+/* Locks x.lock in both ways, as a look of the keeper may: for a moment, and in the way of who does not wait. */
+static int open_as_look(struct host *host)
+{
+    struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+    char path[128];
+    int file;
+
+    snprintf(path, sizeof path, "%s/x.lock", host_folder(host));
+    file = open(path, O_RDONLY | O_CLOEXEC | O_CREAT, 0600);
+    assert_return_code(file, errno);
+    assert_return_code(flock(file, LOCK_SH), errno);
+    assert_return_code(fcntl(file, F_OFD_SETLK, &lock), errno);
+    return file;
+}
+
+/* The keeper stands still in the middle of a look. A program that finds the lock taken tries again after the look. */
+static void assert_tried_again_after_a_look(const char *script, const char *said)
+{
+    struct job *other = host_start(a, "flock other.lock sh -c 'echo has; read go'"), *job;
+    pid_t keeper;
+    int file;
+
+    job_expect(other, "has");
+    keeper = host_keeper(a);
+    file = open_as_look(a);
+    assert_return_code(kill(keeper, SIGSTOP), errno);
+    job = host_start(a, script);
+    wait_until(job_has_spoken(job) || asks_keeper(job));
+    close(file);
+    assert_return_code(kill(keeper, SIGCONT), errno);
+    job_expect(job, said);
+    assert_int_equal(job_end(job), 0);
+    job_finish(other);
+}
+
+static void test_flock_n_succeeds_when_a_look_of_the_keeper_was_in_the_way(void **state)
+{
+    (void)state;
+    assert_tried_again_after_a_look("exec $LOCKER x.lock flock-try", "flock-try 0");
+    assert_tried_again_after_a_look("exec $LOCKER x.lock ofd-setlk", "ofd-setlk 0");
+}
+
+/* It fails, at the second try, while a program of the host has the lock; and leaves errno as the kernel has set it. */
+static void test_flock_fails_with_ewouldblock_when_no_look_was_in_the_way(void **state)
+{
+    struct job *holder = host_start_holder(a), *job;
+
+    (void)state;
+    job = host_start(a, "exec $LOCKER x.lock flock-try");
+    job_expect(job, "flock-try EAGAIN");
+    assert_int_equal(job_end(job), 0);
+    job_finish(holder);
 }
 
 /* `flock FILE COMMAND` waits for the other host, and has the lock soon after the holder's end. */
@@ -377,6 +457,8 @@ int main(int argc, char **argv)
         host_test(test_a_lock_stays_while_thousands_of_others_come_and_go),
         host_test(test_flock_n_fails_while_another_program_of_the_host_has_the_lock),
         host_test(test_flock_n_succeeds_at_once_after_another_program_of_the_host),
+        host_test(test_flock_n_succeeds_when_a_look_of_the_keeper_was_in_the_way),
+        host_test(test_flock_fails_with_ewouldblock_when_no_look_was_in_the_way),
         host_test(test_flock_waits_for_the_other_host),
         host_test(test_a_subshell_has_the_lock_that_flock_took_for_it),
         host_test(test_flock_w_gives_up_and_leaves_nothing_behind),

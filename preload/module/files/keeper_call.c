@@ -258,19 +258,38 @@ int keeper_test(const struct rule *rule, const char *name, const char *path)
     return ask(rule, &question, false, PTHREAD_CANCEL_DISABLE);
 }
 
+/* -1: there is none to tell. */
+static int connect_if_there(void)
+{
+    struct keeper_place place;
+    struct dm_fault fault;
+
+    return keeper_find_place(&place) ? keeper_connect(&place, &fault) : -1;
+}
+
 void keeper_look(void)
 {
     struct question question = { .file = -1 };
-    struct keeper_place place;
-    struct dm_fault fault;
-    int connection;
+    int connection = connect_if_there();
 
-    if (!keeper_find_place(&place))
-        return;
-    connection = keeper_connect(&place, &fault);
     if (connection < 0)
-        return; /* there is none to tell */
+        return;
     add(&question, "unlock");
     send_question(connection, &question);
     close(connection);
+}
+
+bool keeper_settle(void)
+{
+    struct question question = { .file = -1 };
+    struct connection connection = { .fd = connect_if_there() };
+    int result;
+
+    if (connection.fd < 0)
+        return false;
+    connection.file = dm_fileid_of(connection.fd);
+    add(&question, "settle");
+    result = ask_at(&connection, &question, false, PTHREAD_CANCEL_DISABLE);
+    close_connection(&connection);
+    return result == 0;
 }

@@ -44,4 +44,9 @@ int keeper_test(const struct rule *rule, const char *name, const char *path);
 /* Tells the keeper that a lock of the kernel's may have ended. A hint: the keeper looks in any case, only later. */
 void keeper_look(void);
 
+/*
+ * Waits for the end of a look of the keeper, which may keep a lock of a file for a moment. False: no keeper answers.
+ */
+bool keeper_settle(void);
+
 #endif

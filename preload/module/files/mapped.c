@@ -181,6 +181,33 @@ static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_
     return error;
 }
 
+/*
+ * A look of the keeper may keep the lock of a process that has ended: the kernel leaves a file open while its fdinfo is
+ * read, and the keeper takes a shared lock to see if the file is locked. Who comes after the holder's end, and does not
+ * wait, must not find the lock taken.
+ */
+static __attribute__((__noinline__)) int try_after_look(const struct mapped *file)
+{
+    int kept = errno, state;
+    bool is_settled;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    is_settled = keeper_settle();
+    pthread_setcancelstate(state, NULL);
+    errno = kept;
+    return is_settled ? set_local(file, F_WRLCK, false) : -1;
+}
+
+/* A process's own lock ends with the process, whoever looks at the file. */
+static int take_local(const struct mapped *file, bool is_wait)
+{
+    int result = set_local(file, F_WRLCK, is_wait);
+
+    if (result < 0 && errno == EWOULDBLOCK && !is_wait && file->kind != LOCK_OF_PROCESS)
+        return try_after_look(file);
+    return result;
+}
+
 int mapped_lock(const struct mapped *file, bool is_wait)
 {
     int kept = errno, state, error;
@@ -189,7 +216,7 @@ int mapped_lock(const struct mapped *file, bool is_wait)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     had = had_before(file);
     pthread_setcancelstate(state, NULL);
-    if (set_local(file, F_WRLCK, is_wait) < 0)
+    if (take_local(file, is_wait) < 0)
         return -1;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     error = lock_distributed(file, is_wait, state, &had);
