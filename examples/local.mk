@@ -1,7 +1,7 @@
 # Examples: one idea each, built with the library, not installed. ./quickstart demo runs `demo`;
 # run-examples.sh runs all examples.
 #
-# A new example is a line here, and a word in run-examples.sh and in Makefile.standalone.
+# A new example is a line here and in README.md, and a word in run-examples.sh and in Makefile.standalone.
 example_programs = \
     examples/counter \
     examples/demo \
@@ -40,6 +40,7 @@ script_tests += examples/run-examples.sh
 EXTRA_DIST += \
     examples/guarded.cc \
     examples/Makefile.standalone \
+    examples/README.md \
     examples/ported/show.sh \
     examples/systemd/collector.service \
     examples/systemd/locks.acl

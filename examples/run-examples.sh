@@ -23,7 +23,8 @@ clean_up()
 {
     pid=$(cat "$DMUTEX_LOCAL_DIR/pid" 2>/dev/null)
     [ -z "$pid" ] || kill "$pid"
-    while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do
+    # A zombie has ended; it stays where process 1 of a container awaits no orphans.
+    while [ -n "$pid" ] && grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; do
         sleep 0.1
     done
     rm -rf "$DMUTEX_LOCAL_DIR"

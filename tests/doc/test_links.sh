@@ -3,7 +3,7 @@
 # texts, the tarball has all. Speaks TAP. Run by `make check` in the build directory; srcdir comes from there.
 
 . "$srcdir/tests/lib/tap.sh"
-pages=$(cd "$srcdir" && ls README.md HACKING.md SECURITY.md tests/README.md doc/*.md doc/guide/*.md doc/design/*.md)
+pages=$(cd "$srcdir" && ls README.md HACKING.md SECURITY.md examples/README.md tests/README.md doc/*.md doc/guide/*.md doc/design/*.md)
 
 (cd "$srcdir" && awk -f doc/html/slug.awk -f doc/html/path.awk -f tests/doc/links.awk $pages) >>"$scratch/complaints"
 result "each link of a page leads to a file, and to a heading of the file"
@@ -15,9 +15,9 @@ result "README.md leads to each page of the guide"
 
 for example in "$srcdir"/examples/*.c "$srcdir"/examples/*.cc; do
     name=${example##*/}
-    grep -q "\`${name%.*}\`" "$srcdir/README.md" || complain "README.md does not name $name"
+    grep -q "\`${name%.*}\`" "$srcdir/examples/README.md" || complain "examples/README.md does not name $name"
 done
-result "README.md names each example"
+result "examples/README.md names each example"
 
 for text in "$srcdir"/doc/img/sequences/*.seq; do
     name=${text##*/}
