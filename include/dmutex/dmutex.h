@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All of libdmutex: pthread's mutexes and condition variables across hosts.  See dmutex(7). */
+/* All of libdmutex: the mutexes and condition variables of <pthread.h>, across hosts.  See dmutex(7). */
 #ifndef DMUTEX_DMUTEX_H
 #define DMUTEX_DMUTEX_H
 

@@ -3,14 +3,16 @@
  * Mutexes and condition variables across hosts for C++11 and later: the objects of <dmutex/dmutex.h> as classes.
  *
  * The mutexes satisfy Lockable and TimedLockable of the standard: std::lock_guard, std::unique_lock, std::scoped_lock,
- * std::lock() and std::condition_variable_any take them.  Nothing here is in the library: the classes call the C
+ * std::lock() and std::condition_variable_any accept them.  The library has no code for these classes: they call the C
  * functions, whose comments (mutex.h, cond.h) say what blocks, what fork() does, and what happens to a lost hold.
  *
  *   Errors     A std::system_error of the generic category, with the sentence of dmutex_strerror_np(); owner_dead and
- *              hold_lost have classes of their own.
+ *              hold_lost are classes of their own.
  *   Threads    Any thread, at any time, for all functions of mutexes and condition variables.
- *   Cancel     wait() functions are cancellation points, as in POSIX; no other function is one.
+ *   Signals    Not async-signal-safe.
+ *   Cancel     The wait functions are cancellation points, as in POSIX; the others are not.
  *   Since      0.1
+ *   Source     doc/man/dmutex.hpp.3.
  *
  * Example (examples/guarded.cc):
  *
@@ -57,24 +59,24 @@ public:
 };
 
 /*
- * The owner before died (EOWNERDEAD): the guarded state may be half changed.
+ * The previous owner died (EOWNERDEAD): the guarded state may be half changed.
  *
- * Thrown by lock(), try_lock() and their timed forms of a robust_mutex, the exception has the hold.  take() hands the
- * hold to a guard; mend the state and call consistent() before the guard unlocks.  Without take() the end of the last
- * copy of the exception unlocks, and the mutex is not recoverable from then on.  Thrown by a wait of a condition
- * variable, the guard of the wait has the hold, as after any wait.
+ * If lock(), try_lock() or a timed form of a robust_mutex throws it, the exception has the hold.  take() hands the hold
+ * to a guard; repair the state and call consistent() before the guard unlocks.  Without take(), the destruction of the
+ * last copy of the exception unlocks the mutex, which is then not recoverable.  If a wait on a condition variable
+ * throws it, the guard of the wait has the hold, as after any wait.
  *
  *     try {
  *         guard.lock();
  *     } catch (dmutex::owner_dead &dead) {
  *         guard = dead.take(ledger);
- *         mend();
+ *         repair();
  *         ledger.consistent();
  *     }
  */
 class owner_dead : public std::system_error {
 public:
-    /* `held`: unlocked with the last copy; NULL: a guard has the hold. */
+    /* `held` is unlocked with the last copy; NULL: a guard has the hold. */
     owner_dead(const char *sentence, dmutex_t *held)
         : std::system_error(EOWNERDEAD, std::generic_category(), sentence)
         , hold_(std::make_shared<hold>(held))
@@ -84,7 +86,7 @@ public:
     /* True if this exception has the hold. */
     bool has_hold() const noexcept { return hold_->held != nullptr; }
 
-    /* The hold, in the thread that has caught the exception.  std::logic_error without a hold of this mutex. */
+    /* Hands over the hold, in the thread that caught the exception.  std::logic_error if it has none of this mutex. */
     template <class Mutex> std::unique_lock<Mutex> take(Mutex &mutex)
     {
         if (!has_hold() || hold_->held != mutex.native_handle())
@@ -113,7 +115,7 @@ private:
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* Attributes of a mutex beside the name; a duration of 0 is the library's default.  See attr.h. */
+/* Attributes of a mutex other than its name; a duration of 0 means the library's default.  See attr.h. */
 class options {
 public:
     typedef std::chrono::milliseconds milliseconds;
@@ -169,7 +171,7 @@ inline void check(int result)
         throw std::system_error(result, std::generic_category(), dmutex_strerror_np());
 }
 
-/* Without memory for the exception the hold ends here, and the mutex is not recoverable. */
+/* If there is no memory for the exception, the hold ends here, and the mutex is not recoverable. */
 inline void throw_dead(dmutex_t *mutex)
 {
     try {
@@ -180,7 +182,7 @@ inline void throw_dead(dmutex_t *mutex)
     }
 }
 
-/* True if locked, false if `otherwise` is the result. */
+/* True if the mutex is locked, false if the result is `otherwise`. */
 inline bool check_lock(int result, dmutex_t *mutex, int otherwise)
 {
     if (result == EOWNERDEAD)
@@ -225,7 +227,7 @@ inline std::chrono::hours longest()
     return std::chrono::hours(1280000);
 }
 
-/* Rounded up, so that no wait ends early; a time before the epoch has passed. */
+/* Rounded up, so that no wait ends early; a time before the epoch becomes 0. */
 template <class Clock, class Duration>
 inline struct timespec to_timespec(const std::chrono::time_point<Clock, Duration> &time)
 {
@@ -254,7 +256,7 @@ inline clockid_t clock_of(const std::chrono::system_clock *)
     return CLOCK_REALTIME;
 }
 
-/* The moment `time` from now; a far one for a time that no clock can show. */
+/* The time point `time` from now; a distant one if no clock can represent it. */
 template <class Rep, class Period>
 inline std::chrono::steady_clock::time_point in(const std::chrono::duration<Rep, Period> &time)
 {
@@ -276,8 +278,8 @@ public:
     typedef dmutex_t *native_handle_type;
 
     /*
-     * The mutex of this name, shared by all processes on all hosts that use the name on the same server.
-     * Throws EINVAL for a name that is empty, longer than DMUTEX_NAME_MAX_NP, or has an empty group or leaf.  Asks no
+     * The mutex of this name, shared by all processes on all hosts that use the name on the same server.  Throws
+     * EINVAL if the name is empty, longer than DMUTEX_NAME_MAX_NP, or has an empty group or leaf.  Does not talk to the
      * server.
      */
     explicit basic_mutex(const char *name, const options &chosen = options())
@@ -290,18 +292,18 @@ public:
         : basic_mutex(name.c_str(), chosen)
     {
     }
-    /* No thread of this process holds the mutex or waits for it. */
+    /* No thread of this process may hold the mutex or wait for it. */
     ~basic_mutex() { dmutex_destroy(&mutex_); }
     basic_mutex(const basic_mutex &) = delete;
     basic_mutex &operator=(const basic_mutex &) = delete;
 
-    /* As dmutex_lock(). */
+    /* See dmutex_lock(). */
     void lock() { check_lock(dmutex_lock(&mutex_), &mutex_, 0); }
 
-    /* False if another thread owns the mutex. */
+    /* False on EBUSY; see dmutex_trylock(). */
     bool try_lock() { return check_lock(dmutex_trylock(&mutex_), &mutex_, EBUSY); }
 
-    /* False at the end of the time, never early. */
+    /* False if the time is over, never early. */
     template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
     {
         return try_lock_until(in(time));
@@ -316,7 +318,7 @@ public:
     {
         return clock_lock(time);
     }
-    /* Any other clock is asked again until the time has come. */
+    /* Any other clock is read again until the time has come. */
     template <class Clock, class Duration> bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
     {
         do {
@@ -326,16 +328,16 @@ public:
         return false;
     }
 
-    /* Unlocks; a guard calls this function, so that it throws nothing: release() tells whether the hold was lost. */
+    /* Unlocks.  Throws nothing, because guards call it; release() says whether the hold was lost. */
     void unlock() noexcept { dmutex_unlock(&mutex_); }
 
-    /* Unlocks.  False if the calling thread did not own the mutex: the hold was lost before, or never there. */
+    /* Unlocks.  False if the calling thread did not own the mutex: the hold was lost, or there was none. */
     bool release() noexcept { return dmutex_unlock(&mutex_) == 0; }
 
-    /* After owner_dead: the guarded state is whole again. */
+    /* After owner_dead: declares that the guarded state is consistent again. */
     void consistent() { check(dmutex_consistent(&mutex_)); }
 
-    /* The fencing token of the calling thread's hold: give the token to the guarded resource. */
+    /* The fencing token of the calling thread's hold, to be sent to the guarded resource. */
     std::uint64_t token()
     {
         std::uint64_t token = 0;
@@ -344,7 +346,7 @@ public:
         return token;
     }
 
-    /* For so long the calling thread's hold is certain; 0 when the hold is lost.  No I/O. */
+    /* How long the calling thread's hold is certain; 0 if it is lost.  No I/O. */
     std::chrono::milliseconds remaining()
     {
         std::int64_t ms = 0;
@@ -372,22 +374,22 @@ private:
 
 } /* namespace detail */
 
-/* A second lock by the owner throws std::errc::resource_deadlock_would_occur. */
+/* Throws std::errc::resource_deadlock_would_occur if the owner locks it again. */
 typedef detail::basic_mutex<PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_STALLED> mutex;
-/* Every mutex here has the timed functions; the name is for those who look for it. */
+/* Every mutex here has the timed functions; this is the name that the standard uses. */
 typedef mutex timed_mutex;
-/* The owner may lock again, and unlocks as often. */
+/* The owner may lock it again, and must unlock it as often. */
 typedef detail::basic_mutex<PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED> recursive_mutex;
 typedef recursive_mutex recursive_timed_mutex;
-/* Tells of an owner's death by owner_dead. */
+/* Reports an owner's death by owner_dead. */
 typedef detail::basic_mutex<PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ROBUST> robust_mutex;
 
 /* ---- condition variables ----------------------------------------------------------------- */
 
 /*
  * A condition variable on which threads of many processes and hosts wait, with a std::unique_lock of any mutex of this
- * header whose name has the same group.  A wait may return without a notification; the forms with a predicate go on
- * until the predicate holds.  hold_lost: the hold was lost before the wait began, and nothing has waited.
+ * header whose name has the same group.  A wait may return without a notification; the forms with a predicate wait
+ * until the predicate is true.  For the results, see dcond_wait().
  */
 class condition_variable {
 public:
@@ -427,7 +429,7 @@ public:
     {
         return clock_wait(guard, time);
     }
-    /* Any other clock is asked again at the end of the wait: the time has come only if it says so. */
+    /* Any other clock is read again at the end of the wait: only it decides whether the time has come. */
     template <class Mutex, class Clock, class Duration>
     std::cv_status wait_until(std::unique_lock<Mutex> &guard, const std::chrono::time_point<Clock, Duration> &time)
     {

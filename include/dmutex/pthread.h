@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drop-in: the pthread mutexes and condition variables of a translation unit become dmutex's.
+ * Drop-in header: the pthread mutexes and condition variables of a translation unit become dmutex's.
  *
- * Include the header, or give it on the command line, before any other user of pthread:
+ * Include it, or name it on the command line, before anything else that uses pthread:
  *
  *     cc -include dmutex/pthread.h old.c -ldmutex
  *
- * Macros rename the types, static initialisers and functions; the source stays as it is, C and
- * C++ alike.  Compile all units in this way that are linked together and share a mutex.  Objects made by
- * other libraries, and objects of the C++ library (std::mutex), stay unchanged.
+ * Macros rename the types, static initialisers and functions; the source, C or C++, stays as it is.  Compile in this
+ * way all units that are linked together and share a mutex.  Objects made by other libraries, and objects of the C++
+ * library (std::mutex), stay unchanged.
  *
- * An object without a name is libc's own mutex or condition variable inside a larger object, as before; or, with
- * PTHREAD_PROCESS_SHARED, a mutex of all processes sharing the memory.  To exclude other processes and hosts an
- * object needs a name:
+ * An object without a name is libc's own mutex or condition variable inside a larger object, and works as before; with
+ * PTHREAD_PROCESS_SHARED, it is a mutex of all processes that share the memory.  To exclude other processes and hosts,
+ * an object needs a name:
  *
- *   -DDMUTEX_GROUP='"billing"'     The k-th static initialiser of the unit is "billing/<file>:k",
- *                                  <file> being its relative path on the compiler's command line:
- *                                  the same build has the same names everywhere.  With absolute
- *                                  paths: -fmacro-prefix-map=FOLDER/= as well.
- *   -DDMUTEX_UNIT='"ledger"'       Another word in the place of <file>.
+ *   -DDMUTEX_GROUP='"billing"'     The k-th static initialiser of the unit is named "billing/<file>:k", where <file>
+ *                                  is its relative path on the compiler's command line: the same build has the same
+ *                                  names everywhere.  With absolute paths, add -fmacro-prefix-map=FOLDER/=.
+ *   -DDMUTEX_UNIT='"ledger"'       Another string in place of <file>.
  *   dmutexattr_setname_np(&attr, "billing/ledger")
- *                                  A line to add before pthread_mutex_init(), because a
- *                                  pthread_mutexattr_t is a dmutexattr_t here; dcondattr_setname_np().
+ *                                  A line to add before pthread_mutex_init(): a pthread_mutexattr_t is a dmutexattr_t
+ *                                  here.  For condition variables: dcondattr_setname_np().
  *
- * Each automatic name is for one static object.  The compiler refuses a too long name.  The library refuses
- * elements of an array with a shared initialiser, two units of one name, objects on the heap, on the stack or of a
- * thread, and paths that depend on the folder of the build: with a sentence when the program
- * starts or first uses the object, and EINVAL from every call.  dmutex-names(1) lists the names.
+ * Each automatic name is for one static object.  The compiler refuses a name that is too long.  The library refuses
+ * elements of an array with a shared initialiser, two units with one name, objects on the heap, on the stack or local
+ * to a thread, and paths that depend on the folder of the build: it says so in a sentence when the program starts or
+ * first uses the object, and every call returns EINVAL.  dmutex-names(1) lists the names.
  *
- * Read-write locks, spin locks, barriers and semaphores stay in the process; the header marks their functions as
- * deprecated, so that the compiler warns.  -DDMUTEX_NO_WARNINGS: no warning.
+ * Read-write locks, spin locks, barriers and semaphores stay in the process.  The header marks their functions as
+ * deprecated, so that the compiler warns; -DDMUTEX_NO_WARNINGS turns this off.
  *
- * The functions return the values described in <dmutex/mutex.h> and <dmutex/cond.h>; dmutex-pthread(7) lists the
+ * <dmutex/mutex.h> and <dmutex/cond.h> say what the functions return and how they behave; dmutex-pthread(7) lists the
  * differences from pthread.  Since 0.1.
  */
 #ifndef DMUTEX_PTHREAD_H
 #define DMUTEX_PTHREAD_H
 
 /*
- * Define _GNU_SOURCE if this header comes first on the command line: <pthread.h> below must see the macro, and a
- * source's own definition comes too late.  Once a header of libc was read, a definition changes nothing.
+ * Defines _GNU_SOURCE if this header comes first on the command line: <pthread.h> below must see it, and a definition
+ * in the source comes too late.  Once a header of libc has been read, the definition changes nothing.
  */
 #if !defined(_GNU_SOURCE) && !defined(_FEATURES_H)
 #define _GNU_SOURCE 1
@@ -47,9 +46,9 @@
 #endif
 
 /*
- * Read the headers that use the names below in their libc meaning before the names are redefined.  The C++ library
- * keeps pthread_mutex_t in classes of its own (std::ofstream has a member in C++98), by <bits/gthr.h>,
- * which <ext/concurrence.h> reads.
+ * Headers that need libc's meaning of the names below come before the names are redefined.  The C++ library has
+ * pthread_mutex_t in classes of its own (a member of std::ofstream in C++98), through <bits/gthr.h>, which
+ * <ext/concurrence.h> includes.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -66,7 +65,7 @@
 
 #include <dmutex/dmutex.h>
 
-/* Undo _GNU_SOURCE and the macros libc derived: libc's headers are read now, and the source may define its own. */
+/* Undoes _GNU_SOURCE and what libc derived from it: its headers are read now, and the source may define its own. */
 #ifdef DMUTEX_PRIVATE_GNU_SOURCE
 #undef DMUTEX_PRIVATE_GNU_SOURCE
 #undef _GNU_SOURCE
@@ -124,8 +123,8 @@ DMUTEX_END_DECLS
 #define DMUTEX_PRIVATE_NAME_OR(libc_type) DMUTEX_PRIVATE_NAME
 
 /*
- * Lists the named objects of a program or library when the module is loaded, before the module's own code runs.
- * Weak, so that a program without a mutex needs no -ldmutex; one variable for all units of a program or library.
+ * Lists the named objects of a program or library when it is loaded, before its own code runs.  The function is weak,
+ * so that a program without a mutex needs no -ldmutex; all units of a program or library share the variable.
  */
 DMUTEX_BEGIN_DECLS
 extern int dmutex_readnames_np(char *) __attribute__((__weak__));
@@ -145,7 +144,7 @@ DMUTEX_END_DECLS
 #define DMUTEX_PRIVATE_NAME_OR(libc_type) libc_type
 #endif
 
-/* Without a name the initialiser says the type twice: to libdmutex, and to libc's mutex inside the object. */
+/* Without a name, the initialiser has the type twice: for libdmutex, and for libc's mutex inside the object. */
 #define DMUTEX_PRIVATE_OF_TYPE(type, byte) \
     DMUTEX_PRIVATE_INITIALIZER(type, 0, DMUTEX_PRIVATE_NAMED, DMUTEX_PRIVATE_NAME_OR(DMUTEX_PRIVATE_LIBC_TYPE(byte)))
 
@@ -162,7 +161,7 @@ DMUTEX_END_DECLS
 
 /* ---- mutexes ----------------------------------------------------------------------------- */
 
-/* Makes _INHERIT a hint for a mutex of the server, because programs give up without priority inheritance. */
+/* Makes _INHERIT a hint for a mutex of the server, because some programs give up without priority inheritance. */
 static __inline__ int dmutex_private_setprotocol(dmutexattr_t *attr, int protocol)
 {
     int error = dmutexattr_setprotocol(attr, protocol);
@@ -198,7 +197,7 @@ static __inline__ int dmutex_private_setprotocol(dmutexattr_t *attr, int protoco
 #define pthread_mutexattr_setprioceiling dmutexattr_setprioceiling
 #define pthread_mutexattr_getprioceiling dmutexattr_getprioceiling
 
-/* The names of glibc from the time before POSIX. */
+/* Names that glibc had before POSIX. */
 #undef pthread_mutex_consistent_np
 #undef pthread_mutexattr_setrobust_np
 #undef pthread_mutexattr_getrobust_np

@@ -2,11 +2,11 @@
 /*
  * Objects of libdmutex and their static initialisers.
  *
- * Every object is 256 bytes, aligned to 8, the same on 32 and 64 bit, and holds no pointer, so an object may
- * lie in memory shared by several processes, at different addresses.  A process keeps all other data about
- * an object in a table of its own, found by the object's name.
+ * Every object has 256 bytes, aligned to 8, on 32 and 64 bit alike, and contains no pointer, so it may lie in memory
+ * that several processes share at different addresses.  Each process keeps everything else about an object in a table
+ * of its own, in which it finds the entry by the object's name.
  *
- * The fields are private, and visible only because C needs the fields for a static initialiser.
+ * The fields are private.  They are visible only because a static initialiser in C needs them.
  */
 #ifndef DMUTEX_TYPES_H
 #define DMUTEX_TYPES_H
@@ -34,33 +34,31 @@
 #endif
 
 /*
- * Longest name, in bytes.  A name may hold any byte but NUL.  "group/leaf": the group ends at the
- * first '/'; a name without '/' is its own group.  Objects of one group live together on the
- * server.
+ * The longest name, in bytes.  A name may contain any byte but NUL.  In "group/leaf", the group ends at the first '/';
+ * a name without '/' is its own group.  The objects of a group are kept together on the server.
  */
 #define DMUTEX_NAME_MAX_NP 200
 
-/* In C++ `dmutex` is the name space of <dmutex/dmutex.hpp>. */
+/* In C++, `dmutex` is the namespace of <dmutex/dmutex.hpp>. */
 #ifdef __cplusplus
 #define DMUTEX_PRIVATE_TAG dmutex_t
 #else
 #define DMUTEX_PRIVATE_TAG dmutex
 #endif
 
-/* Room for a name inside an object: larger than the limit, so that a too long literal is detected, not cut. */
+/* Room for a name inside an object: more than the limit, so that a literal that is too long is detected, not cut. */
 #define DMUTEX_PRIVATE_NAME_ROOM 208
 #define DMUTEX_PRIVATE_COND_NAME_ROOM 201
 
 /*
  * A mutex that excludes threads of many processes on many hosts.
  *
- * Invariant: two objects stand for one mutex if and only if they have the same name on the same
- * server; or, if both are anonymous and PTHREAD_PROCESS_SHARED, are the same memory; or, if
- * both are anonymous and PTHREAD_PROCESS_PRIVATE, are the same memory of one process: such objects are
- * local, with libc's own mutex inside the object (mutex.h).
+ * Invariant: two objects stand for one mutex if and only if they have the same name on the same server; or both are
+ * anonymous and PTHREAD_PROCESS_SHARED, and are the same memory; or both are anonymous and PTHREAD_PROCESS_PRIVATE,
+ * and are the same memory of one process.  The last kind is local: it has libc's own mutex inside the object (mutex.h).
  *
- * An all-zero object is a valid anonymous, private, normal mutex, as made by
- * DMUTEX_ANONYMOUS_INITIALIZER.  A copy of an object is not a mutex.
+ * An all-zero object is a valid anonymous, private, normal mutex, the same as DMUTEX_ANONYMOUS_INITIALIZER makes.  A
+ * copy of an object is not a mutex.
  *
  * Example (examples/counter.c):
  *
@@ -82,9 +80,9 @@ typedef struct DMUTEX_PRIVATE_TAG {
     uint8_t dm_pshared;     /* PTHREAD_PROCESS_PRIVATE, _SHARED */
     uint8_t dm_fairness;    /* DMUTEX_THROUGHPUT_NP, DMUTEX_FAIR_NP */
     uint8_t dm_named;    /* 1: dm_name is a name, even when it is empty (then: EINVAL); 2: an unchecked automatic one */
-    uint8_t dm_protocol; /* PTHREAD_PRIO_NONE; of a local mutex another, too */
+    uint8_t dm_protocol; /* PTHREAD_PRIO_NONE; for a local mutex, any protocol */
     uint8_t dm_pad[2];
-    uint32_t dm_hash; /* of the name, written by the first lock; 0 before, and without a name */
+    uint32_t dm_hash; /* of the name, written by the first lock; 0 before that, or without a name */
     uint32_t dm_reserved;
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM]; /* anonymous and private: libc's mutex */
 } DMUTEX_ALIGNED dmutex_t;
@@ -92,8 +90,8 @@ typedef struct DMUTEX_PRIVATE_TAG {
 /*
  * A condition variable on which threads of many processes and hosts wait.  See cond.h.
  *
- * Invariant: as for dmutex_t, in a name space of its own.  An all-zero object is a valid anonymous,
- * private condition variable, of CLOCK_REALTIME.
+ * Invariant: as for dmutex_t, in a name space of its own.  An all-zero object is a valid anonymous, private condition
+ * variable with CLOCK_REALTIME.
  */
 typedef struct dcond {
     uint64_t dm_own[6]; /* libc's condition variable, for waits with a local mutex */
@@ -107,7 +105,7 @@ typedef struct dcond {
 
 /* Attributes of a mutex: made by dmutexattr_init(), copied by dmutex_init(). */
 typedef struct dmutexattr {
-    uint32_t dm_state; /* a mark of dmutexattr_init() */
+    uint32_t dm_state; /* a mark left by dmutexattr_init() */
     uint32_t dm_lease_ms;
     uint32_t dm_maxhold_ms;
     uint32_t dm_linger_ms;
@@ -117,7 +115,7 @@ typedef struct dmutexattr {
     uint8_t dm_fairness;
     uint8_t dm_named;
     uint8_t dm_protocol;
-    uint8_t dm_hint; /* 1: a mutex of the server takes the protocol for a hint */
+    uint8_t dm_hint; /* 1: for a mutex of the server, the protocol is only a hint */
     uint8_t dm_pad;
     int32_t dm_ceiling; /* 0: libc's default */
     uint32_t dm_reserved[5];
@@ -135,14 +133,14 @@ typedef struct dcondattr {
     char dm_name[DMUTEX_PRIVATE_NAME_ROOM];
 } DMUTEX_ALIGNED dcondattr_t;
 
-/* dm_state of objects with a named static initialiser: marks found in a file by dmutex-names(1). */
+/* dm_state of objects with a named static initialiser: marks by which dmutex-names(1) finds them in a file. */
 #define DMUTEX_PRIVATE_STATIC_MUTEX 0x7d4d9e35u
 #define DMUTEX_PRIVATE_STATIC_COND 0x7d439e35u
 
 /* Initialisers are tables. */
 /* clang-format off */
 
-/* The compiler refuses an automatic name (named: 2) of more than DMUTEX_NAME_MAX_NP bytes.  Its value is `named`. */
+/* Its value is `named`.  The compiler refuses an automatic name (named: 2) of more than DMUTEX_NAME_MAX_NP bytes. */
 #ifdef __cplusplus
 #define DMUTEX_PRIVATE_CHECKED(named, name) \
     ((named) + 0 * sizeof(char[(named) != 2 || sizeof(name) <= DMUTEX_NAME_MAX_NP + 1 ? 1 : -1]))
@@ -153,14 +151,14 @@ typedef struct dcondattr {
      }))
 #endif
 
-/* One static initialiser of a named mutex; the numbers are checked against <pthread.h> in the library. */
+/* The static initialiser of a mutex; the library checks the numbers against <pthread.h>. */
 #define DMUTEX_PRIVATE_INITIALIZER(type, robust, named, name)                                           \
     { { 0, 0 }, (named) ? DMUTEX_PRIVATE_STATIC_MUTEX : 0, 0, 0, 0, type, robust, 0, 0,                 \
       DMUTEX_PRIVATE_CHECKED(named, name), 0, { 0, 0 }, 0, 0, name }
 
 /*
- * Static initialisers.  `name` is a string literal of 1 to DMUTEX_NAME_MAX_NP bytes; a longer or
- * an empty literal makes every call on the object return EINVAL.
+ * Static initialisers.  `name` is a string literal of 1 to DMUTEX_NAME_MAX_NP bytes; with a longer or an empty one,
+ * every call on the object returns EINVAL.
  */
 #define DMUTEX_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(0, 0, 1, "" name)
 #define DMUTEX_RECURSIVE_INITIALIZER(name) DMUTEX_PRIVATE_INITIALIZER(1, 0, 1, "" name)
@@ -179,8 +177,8 @@ typedef struct dcondattr {
 #define DCOND_ANONYMOUS_INITIALIZER DCOND_PRIVATE_INITIALIZER(0, "")
 
 /*
- * The bytes in the place of the name that set the type of libc's mutex inside the object.  <pthread.h> has the
- * type as an int, in the fifth word of its mutex or, on 32 bit, in the fourth.
+ * The bytes, in place of the name, that set the type of libc's mutex inside the object.  <pthread.h> has the type as an
+ * int, in the fifth word of its mutex or, on 32 bit, in the fourth.
  */
 #ifdef __LP64__
 #define DMUTEX_PRIVATE_WORDS_BEFORE_TYPE "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -194,24 +192,24 @@ typedef struct dcondattr {
 #endif
 
 /* Order among waiters, for dmutexattr_setfairness_np(). */
-#define DMUTEX_THROUGHPUT_NP 0 /* FIFO between processes; threads of the holder may come first, bounded */
+#define DMUTEX_THROUGHPUT_NP 0 /* FIFO between processes; within bounds, the owner's own threads come first */
 #define DMUTEX_FAIR_NP 1       /* FIFO over all threads of all hosts */
 
 /*
- * The answer of dmutex_getinfo_np().  The caller sets struct_size to sizeof(dmutex_info_t) before the
- * call, so that a later library knows how many bytes to write at most.
+ * The result of dmutex_getinfo_np().  The caller sets struct_size to sizeof(dmutex_info_t) before the call, so that a
+ * later library knows how many bytes it may write.
  */
 typedef struct dmutex_info {
     uint32_t struct_size; /* set by the caller */
-    int32_t locked;       /* 0: no holder, the texts are empty */
-    uint64_t token;       /* fencing token of the current or, when free, of the last hold */
-    int64_t remaining_ms; /* the rest of the owner's lease on the server */
-    uint64_t thread;      /* the owner's thread id on its host, as gettid(2) tells it */
+    int32_t locked;       /* 0: no owner, and the strings are empty */
+    uint64_t token;       /* fencing token of the current hold or, if there is none, of the last */
+    int64_t remaining_ms; /* what remains of the owner's lease on the server */
+    uint64_t thread;      /* the owner's thread id on its host, as gettid(2) returns it */
     uint32_t hold_count;  /* recursion depth; may be a third of a lease old */
-    uint32_t waiters;     /* threads of all hosts in the queue, and threads that wait in the owner's process */
+    uint32_t waiters;     /* threads of all hosts in the queue, and threads waiting in the owner's process */
     uint32_t pid;         /* the owner's process id, in the owner's pid namespace */
     uint32_t health;      /* 0 clean, 1 an owner died, 2 not recoverable */
-    char owner[33];       /* the owner's process, 32 hex digits; "?": the server has forgotten */
+    char owner[33];       /* the owner's process, 32 hex digits; "?": the server has forgotten it */
     char host[65];        /* the owner's host label */
     char program[33];     /* the owner's program */
 } dmutex_info_t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The version, of the header at compile time and of the library at run time. */
+/* The version of the header, at compile time, and of the library, at run time. */
 #ifndef DMUTEX_VERSION_H
 #define DMUTEX_VERSION_H
 
@@ -12,7 +12,7 @@
 
 DMUTEX_BEGIN_DECLS
 
-/* The library's version, as "0.1.0".  Static memory. */
+/* Returns the library's version, such as "0.1.0": static memory.  Any thread, at any time.  Since 0.1. */
 DMUTEX_API const char *dmutex_version_np(void);
 
 DMUTEX_END_DECLS
