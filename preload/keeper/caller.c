@@ -90,6 +90,11 @@ pid_t caller_pid(const struct caller *caller)
     return caller->pid;
 }
 
+int caller_gift(const struct caller *caller, int which)
+{
+    return caller->gifts[which];
+}
+
 int caller_take_gift(struct caller *caller, int which)
 {
     int fd = caller->gifts[which];

@@ -22,6 +22,9 @@ void caller_on_gone(struct caller *caller, void (*on_gone)(void *user), void *us
 
 pid_t caller_pid(const struct caller *caller);
 
+/* A descriptor that came with the question, and stays the caller's. -1: none. */
+int caller_gift(const struct caller *caller, int which);
+
 /* A descriptor that came with the question (keeper_talk.h); belongs to the taker. -1: none came, or it is taken. */
 int caller_take_gift(struct caller *caller, int which);
 

@@ -281,11 +281,16 @@ bool hold_lose(struct hold *hold, uint64_t token, struct loss *ret_loss)
     return is_lost;
 }
 
+static bool is_same_file(const struct kernel_lock *one, const struct kernel_lock *other)
+{
+    return strcmp(one->inode, other->inode) == 0 && one->device == other->device && one->number == other->number;
+}
+
 /* Reads the backings without the guard, as the main loop may: no other thread writes them. */
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
 {
     for (int i = 0; i < BACKINGS; i++)
-        if (hold->backings[i].is_there && strcmp(hold->backings[i].lock.inode, lock->inode) == 0)
+        if (hold->backings[i].is_there && is_same_file(&hold->backings[i].lock, lock))
             return true;
     return false;
 }

@@ -32,6 +32,18 @@ static int open_thread(int folder, const char *thread)
     return open_folder(folder, path);
 }
 
+/* The descriptor is of the lock's file, or of another one that the kernel's lists do not tell apart. */
+static enum sight look_at_file(int folder, const char *fd, const struct kernel_lock *lock)
+{
+    char path[16];
+    struct stat status;
+
+    snprintf(path, sizeof path, "fd/%.11s", fd);
+    if (fstatat(folder, path, &status, 0) < 0)
+        return sight_of_error(errno);
+    return status.st_dev == lock->device && status.st_ino == lock->number ? SIGHT_HOLDER : SIGHT_NONE;
+}
+
 /* The kernel may tell no pid any more; another pid is the next owner's. */
 static enum sight look_at_descriptor(int folder, const char *fd, const struct kernel_lock *lock)
 {
@@ -39,7 +51,9 @@ static enum sight look_at_descriptor(int folder, const char *fd, const struct ke
 
     if (!kernel_lock_of_descriptor(folder, fd, lock->kind, &found))
         return sight_of_error(errno);
-    return strcmp(found.inode, lock->inode) == 0 && !kernel_lock_is_of_other(&found, lock) ? SIGHT_HOLDER : SIGHT_NONE;
+    if (strcmp(found.inode, lock->inode) != 0 || kernel_lock_is_of_other(&found, lock))
+        return SIGHT_NONE;
+    return lock->device ? look_at_file(folder, fd, lock) : SIGHT_HOLDER;
 }
 
 /* Goes on from where the listing is. */

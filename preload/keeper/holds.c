@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "caller.h"
@@ -374,10 +378,29 @@ static void start(struct caller *caller, const struct wish *wish)
     caller_fail(caller, ENOLCK, "the keeper of lock files cannot start a thread: look at ulimit and pids.max");
 }
 
-void holds_ask(struct caller *caller, const struct wish *wish)
+/* Notes what tells the file from others, if the kernel's name of its inode does not. */
+static void tell_apart(struct kernel_lock *lock, int file)
 {
-    if (!share(caller, wish) && !adopt(caller, wish))
-        start(caller, wish);
+    char inode[sizeof lock->inode];
+    struct stat status;
+
+    if (fstat(file, &status) < 0)
+        return;
+    snprintf(inode, sizeof inode, "%02x:%02x:%ju", major(status.st_dev), minor(status.st_dev),
+             (uintmax_t)status.st_ino);
+    if (strcmp(inode, lock->inode) == 0)
+        return;
+    lock->device = status.st_dev;
+    lock->number = status.st_ino;
+}
+
+void holds_ask(struct caller *caller, const struct wish *asked)
+{
+    struct wish wish = *asked;
+
+    tell_apart(&wish.lock, caller_gift(caller, KEEPER_GIFT_FILE));
+    if (!share(caller, &wish) && !adopt(caller, &wish))
+        start(caller, &wish);
 }
 
 /*
@@ -473,19 +496,26 @@ static void remember_owner(struct backing *backing)
         holders_look_at_owner(&backing->lock, &backing->known);
 }
 
-/* Doubt means "still locked", because a release too early lets two hosts in. */
+/*
+ * Doubt means "still locked", because a release too early lets two hosts in. What is listed may be another file's lock
+ * if the list does not tell the two apart.
+ */
 static bool has_ended(struct backing *backing, const struct proc_locks *locks, const char *path)
 {
+    bool is_listed = proc_locks_has(locks, &backing->lock), is_next_listed = proc_locks_has_next(locks, &backing->lock);
     bool is_list_sure = locks->is_readable && (is_list_complete || backing->lock.kind != LOCK_OF_FLOCK);
+    bool is_distinct = backing->lock.device == 0;
     enum sight sight;
 
-    if (backing->is_known || proc_locks_has(locks, &backing->lock)) {
+    if (backing->is_known || is_listed)
         remember_owner(backing);
+    if (backing->known.folder || (is_listed && is_distinct)) {
         backing->missing = 0;
         return false;
     }
-    if (proc_locks_has_next(locks, &backing->lock))
+    if (is_next_listed && is_distinct)
         return true;
+    is_list_sure &= !is_listed;
     backing->missing++;
     sight = look_for_holder(backing, locks, is_list_sure);
     if (sight == SIGHT_NONE && is_list_sure && locks->is_whole)
@@ -497,7 +527,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     switch (witness_ask(&backing->witness, backing->lock.kind)) {
     case WITNESS_LOCKED:
         is_list_needed_whole |= locks->is_cut;
-        if (sight == SIGHT_UNSURE)
+        if (sight == SIGHT_UNSURE && !is_next_listed)
             backing->missing = 0;
         return backing->missing >= MISSING_THOUGH_LOCKED;
     case WITNESS_FREE:

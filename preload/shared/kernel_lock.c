@@ -73,6 +73,8 @@ bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock)
     if (!read_kind(words[0], &lock.kind) || !read_pid(words[3], &lock.pid))
         return false;
     lock.is_exclusive = strcmp(words[2], "WRITE") == 0;
+    lock.device = 0;
+    lock.number = 0;
     memcpy(lock.inode, words[4], sizeof lock.inode);
     *ret_lock = lock;
     return true;

@@ -26,6 +26,14 @@ struct kernel_lock {
     long pid;
     char inode[48]; /* MAJOR:MINOR:INODE.  The device may be another than stat() tells: only compared */
     bool is_exclusive;
+
+    /*
+     * Another file may have the same `inode` where stat() tells another device or number: the subvolumes of btrfs count
+     * their inodes each for itself, and so do the file systems below overlayfs. Then these are the file's by stat(); 0:
+     * `inode` is this file alone.
+     */
+    dev_t device;
+    ino_t number;
 };
 
 /* Reads a line, up to the newline; false: no held lock, but a waiter or a lease. */

@@ -212,6 +212,47 @@ static int end(void **state)
     return host_pair_teardown(state);
 }
 
+/*
+ * Two lock files in a folder whose inodes come from two file systems: the kernel's list calls both the same. The shell
+ * has x.lock locked, and then other.lock as well, until it has read a line for each.
+ */
+static struct job *start_twins(void)
+{
+    return host_start(c, "exec unshare -m sh -c 'mkdir -p one two both && mount -t tmpfs none one && "
+                         "mount -t tmpfs none two && : >one/x.lock && : >two/other.lock && "
+                         "mount -t overlay -o lowerdir=one:two,xino=off none both || { echo forbidden; exit; }; "
+                         "cd both; export DMUTEX_MAP=\"flock:$PWD/*.lock => f/%b lease=60s\"; "
+                         "exec 8<other.lock 9<x.lock; flock 9; echo $(stat -c %i *.lock); read go; "
+                         "flock 8; echo both; read go; exec 9<&-; echo one; read go; true'");
+}
+
+/* The lock of one file neither ends the lock of the other nor keeps it. */
+static void test_a_lock_goes_on_when_another_file_has_the_same_identity(void **state)
+{
+    struct job *job = start_twins();
+    const char *numbers = job_line(job);
+    int one, other;
+
+    (void)state;
+    if (strcmp(numbers, "forbidden") == 0) {
+        print_message("# overlayfs is forbidden here: not looked at\n");
+        job_end(job);
+        return;
+    }
+    assert_int_equal(sscanf(numbers, "%d %d", &one, &other), 2);
+    assert_int_equal(one, other);
+    job_go(job);
+    job_expect(job, "both");
+    assert_true(is_held("x.lock"));
+    assert_true(is_held("other.lock"));
+    job_go(job);
+    job_expect(job, "one");
+    wait_until(!is_held("x.lock"));
+    assert_true(is_held("other.lock"));
+    job_finish(job);
+    wait_until(!is_held("other.lock"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +267,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_is_refused_without_proc),
         host_test(test_a_lock_goes_on_in_a_user_namespace),
         host_test(test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at),
+        host_test(test_a_lock_goes_on_when_another_file_has_the_same_identity),
     };
 
     test_begin(argc, argv);
