@@ -149,6 +149,32 @@ static void test_a_lock_is_had_by_the_sentinels_own_password(void **state)
         side_text(the_sentinels->sentinel[i]->side, "ACL SETUSER default nopass");
 }
 
+/* A server that does not know AUTH quotes its arguments: no sentence and no line of the log repeats them. */
+static void test_the_sentinels_password_is_told_nobody_when_the_server_quotes_it(void **state)
+{
+    struct server *server = server_start_with(true, "--rename-command", "AUTH", "", NULL);
+    char path[64], url[256], log[160];
+    struct actor *actor;
+
+    (void)state;
+    assert_false(side_try(server->side, "AUTH not-theirs"));
+    assert_non_null(strstr(side_error(server->side), "not-theirs")); /* the server does quote the arguments */
+    snprintf(path, sizeof path, "%s/password", server->folder);
+    write_password(path);
+    snprintf(url, sizeof url, "DMUTEX_URL=redis+sentinel://127.0.0.1:%d/mymaster?" TIMES "&sentinel_password_file=%s",
+             server->port, path);
+    snprintf(log, sizeof log, "DMUTEX_LOG=debug:%s/quoted", server->folder);
+    actor = actor_start_with(server, url, log, NULL);
+    actor_do(actor, "ENOLCK", "trylock f/quoted");
+    actor_assert_words(actor, "the sentinels' login is refused: ERR");
+    actor_send(actor, "strerror");
+    assert_null(strstr(actor_answer(actor), "not-theirs"));
+    command_run("grep refused %s/quoted && ! grep not-theirs %s/quoted", server->folder, server->folder);
+    assert_status(0);
+    actor_end(actor);
+    server_end(server);
+}
+
 /* A sentinel of another group, under the same name: one voice of three, and its master is never asked. */
 static void test_a_sentinel_that_says_another_master_is_outvoted(void **state)
 {
@@ -382,6 +408,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_lock_is_had_when_one_sentinel_is_gone),
         cmocka_unit_test(test_a_lock_waits_when_servers_with_data_stand_for_sentinels),
         cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
+        cmocka_unit_test(test_the_sentinels_password_is_told_nobody_when_the_server_quotes_it),
         cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
         cmocka_unit_test(test_a_listed_sentinel_cannot_bring_a_majority_of_its_own),
         cmocka_unit_test(test_a_lock_waits_when_the_only_listed_sentinel_is_gone),

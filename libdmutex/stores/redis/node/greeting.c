@@ -453,36 +453,21 @@ static bool is_turned_away(const redisReply *reply, char *ret_reason)
     return true;
 }
 
-/* The code of an error of Redis, or NULL. */
-static const char *find_code(const redisReply *reply, const char *const *codes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcspn(reply->str, " ") == strlen(codes[i]) && strncmp(reply->str, codes[i], strlen(codes[i])) == 0)
-            return codes[i];
-    }
-    return NULL;
-}
-
-/*
- * An answer to AUTH is never repeated, because the answer may quote the password: servers quote the arguments of an
- * unknown command.  The log gets the code only, if the code is one of Redis.
- */
 static bool take_auth(const redisReply *reply, char *ret_reason)
 {
-    static const char *const refusals[] = { "WRONGPASS", "NOPERM", "NOAUTH", "ERR" };
     static const char *const delays[] = { "LOADING", "BUSY", "MASTERDOWN" };
     const char *code;
 
     if (reply->type != REDIS_REPLY_ERROR)
         return true;
-    code = find_code(reply, delays, DM_COUNT(delays));
+    code = dm_reply_code(reply, delays, DM_COUNT(delays));
     if (code) {
         snprintf(ret_reason, DM_REASON_ROOM, "the server is not ready: %s", code);
         return false;
     }
-    code = find_code(reply, refusals, DM_COUNT(refusals));
-    snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused: %s%s", code ? code : "an unknown answer",
-             code && strcmp(code, "ERR") == 0 ? " (has the server another name for AUTH, or no password?)" : "");
+    code = dm_reply_refusal(reply);
+    snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused: %s%s", code,
+             strcmp(code, "ERR") == 0 ? " (has the server another name for AUTH, or no password?)" : "");
     return false;
 }
 

@@ -138,6 +138,16 @@ static bool complain(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
     return false;
 }
 
+static bool complain_of_login(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    const char *code = dm_reply_refusal(reply);
+
+    snprintf(ret_reason, DM_REASON_ROOM, "the sentinels' login is refused: %s: %s", code,
+             strcmp(code, "ERR") == 0 ? "has this sentinel no password, or another name for AUTH?"
+                                      : "correct sentinel_user and sentinel_password_file");
+    return false;
+}
+
 /* The digits alone tell sentinels apart, so nothing else is an id. */
 static bool is_id(const char *text)
 {
@@ -151,7 +161,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
 
     dm_assert_held(DM_RANK_CONN);
     if (reply->type == REDIS_REPLY_ERROR)
-        return complain(reply, ret_reason);
+        return is_login ? complain_of_login(reply, ret_reason) : complain(reply, ret_reason);
     if (is_login || greeting->is_ear)
         return true;
     if (reply->type != REDIS_REPLY_STRING || !is_id(reply->str))

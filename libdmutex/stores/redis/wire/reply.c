@@ -39,6 +39,25 @@ enum dm_error_row dm_reply_row(const redisReply *reply)
     return DM_ROW_REFUSED;
 }
 
+const char *dm_reply_code(const redisReply *reply, const char *const *codes, size_t count)
+{
+    size_t word = strcspn(reply->str, " ");
+
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(codes[i]) == word && memcmp(codes[i], reply->str, word) == 0)
+            return codes[i];
+    }
+    return NULL;
+}
+
+const char *dm_reply_refusal(const redisReply *reply)
+{
+    static const char *const refusals[] = { "WRONGPASS", "NOPERM", "NOAUTH", "ERR" };
+    const char *code = dm_reply_code(reply, refusals, sizeof refusals / sizeof refusals[0]);
+
+    return code ? code : "an unknown answer";
+}
+
 /* 19 digits always fit into 64 bits; a sign, a blank or a hexadecimal digit is nonsense, unlike for strtoull(). */
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
 {

@@ -24,6 +24,15 @@ enum dm_error_row {
 
 enum dm_error_row dm_reply_row(const redisReply *reply);
 
+/* The code of an error, such as "ERR", if it is one of these; or NULL. */
+const char *dm_reply_code(const redisReply *reply, const char *const *codes, size_t count);
+
+/*
+ * The code of an error that answers AUTH, or else "an unknown answer".  The rest of such an answer stands in no
+ * sentence, because it may quote the password: servers quote the arguments of an unknown command.
+ */
+const char *dm_reply_refusal(const redisReply *reply);
+
 /* True for digits and nothing else, as a number that fits. */
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number);
 
