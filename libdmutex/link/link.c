@@ -394,14 +394,10 @@ void dm_link_retry_soon(struct dm_link *link)
     dm_link_leave(link);
 }
 
-/* A thread that prepares an opening finds out itself, at its end: dm_session_go_on() asks the greeter again. */
 void dm_link_close(struct dm_link *link, const char *reason)
 {
-    const struct dm_session *session = &link->session;
-
     enter(link);
-    if (session->state != DM_SESSION_CLOSED && session->state != DM_SESSION_PREPARING && !session->is_ended)
-        dm_session_fail(&link->session, "%s", reason);
+    dm_session_leave(&link->session, reason);
     dm_link_leave(link);
 }
 

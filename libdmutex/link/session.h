@@ -54,6 +54,7 @@ struct dm_session {
     struct dm_kept kept;        /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;        /* DM_SESSION_CONNECTING, DM_SESSION_GREETING, and of the handshake and the look-up */
     struct dm_stream lent;      /* to the thread that shakes hands, which alone uses the stream; fd -1: none */
+    bool is_left;               /* that handshake is of no use any more: `reason` tells why */
     /*
      * For good: no bytes are sent any more.  Not a state, because a handler that forks may have interrupted a change of
      * the state: dm_session_forget() is final in the child all the same.
@@ -63,6 +64,7 @@ struct dm_session {
     bool is_wanted, was_wanted;
     bool has_reached;            /* a server at one of `addresses`: another address that refuses tells less */
     bool has_answered;           /* the server of this connection has */
+    bool is_nowhere;             /* nobody knows where the server is: `reason` tells why */
     bool is_near;                /* the server of this connection is on this machine */
     bool is_answer_refused;      /* the last answer of all connections: `reason` tells why */
     int tellings;                /* how many times the log has told of a break since the last return */
@@ -133,7 +135,13 @@ void dm_session_say(struct dm_session *session, const struct dm_command *command
 /* The connection is broken or useless: closes the connection and finishes all slots without a reply. */
 void dm_session_fail(struct dm_session *session, const char *format, ...) DM_PRINTF(2, 3);
 
-/* The same for good; the reason alone is the sentence. */
+/*
+ * The server may have been replaced: fails from any state in which the session is open, or is being opened.  While a
+ * thread shakes hands, or prepares the greeter, it fails once the thread comes back: a handshake does so at once.
+ */
+void dm_session_leave(struct dm_session *session, const char *reason);
+
+/* Closes for good; the reason alone is the sentence. */
 void dm_session_end(struct dm_session *session, const char *reason);
 
 /* Closes a connection that nobody needs now: no failure, and not in the log.  It opens again when it is wanted. */

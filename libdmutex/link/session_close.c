@@ -134,8 +134,7 @@ static void tell(struct dm_session *session)
     session->tellings++;
 }
 
-/* The reason is noted. */
-static void fail(struct dm_session *session)
+void dm_session_fail_as_noted(struct dm_session *session)
 {
     if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
         dm_session_note_use(session);
@@ -152,7 +151,7 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
     va_start(args, format);
     note_reason(session, format, args);
     va_end(args);
-    fail(session);
+    dm_session_fail_as_noted(session);
 }
 
 /*
@@ -171,7 +170,7 @@ void dm_session_end_idle(struct dm_session *session)
 void dm_session_fail_address(struct dm_session *session, int error)
 {
     if (session->has_reached)
-        fail(session);
+        dm_session_fail_as_noted(session);
     else
         dm_session_fail(session, "cannot be opened (%s)", strerror(error));
 }

@@ -51,6 +51,7 @@ static void start_handshake(struct dm_session *session)
     session->lent = session->pipe.stream;
     session->pipe.stream = (struct dm_stream){ .fd = -1 };
     session->state = DM_SESSION_PREPARING;
+    session->is_left = false;
     session->is_handshake_due = session->must_prepare = true;
 }
 
@@ -137,14 +138,17 @@ static void take_addresses(struct dm_session *session, struct dm_addresses *addr
     session->has_reached = false;
 }
 
-/* An address without a name is found at once, unless the greeter has something to do first. */
+/*
+ * An address without a name is found at once, unless the greeter has something to do first.  What it did for a server
+ * that was left during the look-up will do for the next one.
+ */
 static void find_addresses(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
     struct dm_addresses *addresses;
     enum dm_found found = DM_FOUND_LATER;
 
-    if (!session->greeter.prepare)
+    if (!session->greeter.prepare || (session->is_finding_way && session->is_greeter_prepared))
         found = dm_addresses_find(&session->options.address, false, &addresses, reason);
     if (found == DM_FOUND_LATER) {
         find_way(session);
@@ -198,10 +202,14 @@ static bool locate(struct dm_session *session)
 
     if (session->greeter.locate && (dm_addresses_left(session->addresses) == 0 || !is_current(session, reason)))
         located = session->greeter.locate(session->greeter.user, &session->options, reason);
-    if (located == DM_LOCATED)
+    if (located == DM_LOCATED) {
+        if (session->is_nowhere)
+            dm_session_note_reason(session, DM_SESSION_NO_ANSWER);
+        session->is_nowhere = false;
         return true;
+    }
     session->retry.due_ns = DM_NEVER;
-    session->is_change_news = true;
+    session->is_change_news = session->is_nowhere = true;
     dm_session_note_reason(session, "%s", reason);
     if (located == DM_LOCATED_NEVER) {
         session->permanent_failures++;
@@ -278,7 +286,11 @@ static bool is_of_use(struct dm_session *session)
 
 static void go_on_with_handshake(struct dm_session *session, struct dm_prepared *prepared)
 {
+    bool is_awaited = session->state == DM_SESSION_PREPARING && !session->is_ended;
+
     session->lent = (struct dm_stream){ .fd = -1 };
+    if (is_awaited && session->is_left)
+        dm_session_fail_as_noted(session);
     if (is_of_use(session))
         go_on_secured(session, prepared);
     else
@@ -315,6 +327,20 @@ bool dm_session_awaits_look_up(const struct dm_session *session)
 {
     return session->state == DM_SESSION_PREPARING && !session->is_ended && session->lent.fd < 0 &&
            !session->options.open && session->is_greeter_prepared;
+}
+
+/* The thread that shakes hands has the options in use. */
+void dm_session_leave(struct dm_session *session, const char *reason)
+{
+    if (session->state == DM_SESSION_CLOSED || session->is_ended)
+        return;
+    if (session->state != DM_SESSION_PREPARING || dm_session_awaits_look_up(session)) {
+        dm_session_fail(session, "%s", reason);
+    } else if (session->lent.fd >= 0) {
+        dm_session_note_reason(session, "%s", reason);
+        session->is_left = true;
+        dm_stream_end(&session->lent);
+    }
 }
 
 void dm_session_go_on_without_look_up(struct dm_session *session)

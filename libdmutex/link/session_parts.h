@@ -26,6 +26,9 @@ void dm_session_greet(struct dm_session *session);
 /* A reply to the greeting; `greetings` counts the replies left of the round. */
 void dm_session_take_greeting(struct dm_session *session, struct redisReply *reply);
 
+/* Fails with the reason that has been noted. */
+void dm_session_fail_as_noted(struct dm_session *session);
+
 /* Fails with the reason of the stream; what: "broke while sending". */
 void dm_session_fail_by_stream(struct dm_session *session, const char *what);
 

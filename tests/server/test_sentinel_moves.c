@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stores/redis/sentinel/sentinel, and a sentinel that does not shake hands before another one stands in its place. */
+/* stores/redis/sentinel/sentinel, and a sentinel that cannot be reached before another one stands in its place. */
+#include <dlfcn.h>
+#include <netdb.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,8 +17,12 @@
 #define LINKS 2 /* of a sentinel: one asks, one hears */
 
 static SSL_CTX *context;
-static sem_t may_shake; /* the first two connections */
-static int guests, heard_at_first, heard_later;
+static sem_t may_shake, may_be_found;
+static int shakers; /* so many of the first connections wait for may_shake */
+static int guests, heard_at_first, heard_later, look_ups;
+static struct dm_sentinel *sentinel; /* never freed, as in the library */
+static struct dm_url *url;
+static char port[8];
 
 static void *add(int *count)
 {
@@ -36,12 +42,28 @@ static void receive(struct guest *guest)
     SSL *ssl = SSL_new(context);
     char byte;
 
-    if (number < LINKS)
+    if (number < shakers)
         sem_wait(&may_shake);
     SSL_set_fd(ssl, guest->fd);
     if (SSL_accept(ssl) == 1 && SSL_read(ssl, &byte, 1) == 1)
-        add(number < LINKS ? &heard_at_first : &heard_later);
+        add(number < shakers ? &heard_at_first : &heard_later);
     SSL_free(ssl);
+}
+
+#define SLOW_NAME "slow.test.example"
+
+/* Stands before libc's function, for the library, too. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret_found)
+{
+    int (*look_up)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    *(void **)&look_up = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(name, SLOW_NAME) != 0 || hints->ai_flags & AI_NUMERICHOST)
+        return look_up(name, service, hints, ret_found);
+    add(&look_ups);
+    sem_wait(&may_be_found);
+    sem_post(&may_be_found); /* for the next one */
+    return EAI_AGAIN;
 }
 
 static int begin_group(void **state)
@@ -51,6 +73,7 @@ static int begin_group(void **state)
     (void)state;
     tls_begin();
     sem_init(&may_shake, 0, 0);
+    sem_init(&may_be_found, 0, 0);
     context = SSL_CTX_new(TLS_server_method());
     snprintf(path, sizeof path, "%s/server.crt", tls_folder);
     assert_true(SSL_CTX_use_certificate_chain_file(context, path));
@@ -67,10 +90,10 @@ static int end_group(void **state)
     return 0;
 }
 
-static void hear_ready(void *user, struct dm_sentinel *sentinel, const char *id)
+static void hear_ready(void *user, struct dm_sentinel *of, const char *id)
 {
     (void)user;
-    (void)sentinel;
+    (void)of;
     (void)id;
 }
 
@@ -80,47 +103,70 @@ static void hear_nothing(void *user)
 }
 
 /* The loop's part. */
-static bool turn(struct dm_sentinel *sentinel)
+static bool turn(struct dm_sentinel *of)
 {
-    dm_sentinel_ask(sentinel, false);
-    dm_sentinel_turn(sentinel);
+    dm_sentinel_ask(of, false);
+    dm_sentinel_turn(of);
     return true;
 }
 
-/* Once hands are shaken, the former sentinel gets neither a password nor a question. */
-static void test_a_sentinel_hears_nothing_when_another_has_its_place_before_hands_are_shaken(void **state)
+/* Asks for a sentinel at that host, and waits until it is being reached. */
+static void begin_sentinel(const char *host, int *is_under_way, int enough)
 {
-    const struct dm_sentinel_hooks hooks = { .on_ready = hear_ready,
-                                             .on_switch = hear_nothing,
-                                             .on_change = hear_nothing };
-    char text[160], port[8], reason[DM_REASON_ROOM];
-    static struct dm_sentinel *sentinel; /* never freed, as in the library */
-    static struct dm_url *url;
+    static const struct dm_sentinel_hooks hooks = { .on_ready = hear_ready,
+                                                    .on_switch = hear_nothing,
+                                                    .on_change = hear_nothing };
+    char text[160], reason[DM_REASON_ROOM];
 
-    (void)state;
+    guests = heard_at_first = heard_later = 0;
     snprintf(port, sizeof port, "%d", talker_begin(receive));
     snprintf(text, sizeof text,
-             "redis+sentinel://127.0.0.1:%s/group?tls=yes&verify=none&connect_timeout=20000&switch=60000", port);
+             "redis+sentinel://127.0.0.1:%s/group?tls=yes&verify=none&connect_timeout=900000&switch=3600000", port);
     url = dm_url_parse(text, reason);
     if (!url)
         fail_msg("%s", reason);
-    sentinel = dm_sentinel_new(url, 0, "127.0.0.1", port, &hooks);
+    sentinel = dm_sentinel_new(url, 0, host, port, &hooks);
     assert_non_null(sentinel);
-    wait_until(turn(sentinel) && get(&guests) >= LINKS);
-    dm_sentinel_move(sentinel, "127.1", port);
-    for (int i = 0; i < LINKS; i++)
-        sem_post(&may_shake);
-    wait_until(turn(sentinel) && get(&heard_later) >= LINKS);
+    wait_until(turn(sentinel) && get(is_under_way) >= enough);
+}
+
+static void end_sentinel(void)
+{
     dm_sentinel_end(sentinel);
     talker_end();
     wait_until(proc_own_threads() == 1); /* none is left that shakes hands, and would be at the end of the program */
+}
+
+/* The former sentinel, which never shakes hands, gets neither a password nor a question, and nobody waits for it. */
+static void test_another_is_asked_when_it_takes_the_place_of_one_that_does_not_shake_hands(void **state)
+{
+    (void)state;
+    shakers = LINKS;
+    begin_sentinel("127.0.0.1", &guests, LINKS);
+    dm_sentinel_move(sentinel, "127.1", port);
+    wait_until(turn(sentinel) && get(&heard_later) >= LINKS);
+    for (int i = 0; i < LINKS; i++)
+        sem_post(&may_shake);
+    end_sentinel();
     assert_int_equal(heard_at_first, 0);
+}
+
+static void test_another_is_asked_when_the_name_of_the_former_is_still_looked_up(void **state)
+{
+    (void)state;
+    shakers = 0;
+    begin_sentinel(SLOW_NAME, &look_ups, LINKS);
+    dm_sentinel_move(sentinel, "127.0.0.1", port);
+    wait_until(turn(sentinel) && get(&heard_later) >= LINKS);
+    sem_post(&may_be_found);
+    end_sentinel();
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_sentinel_hears_nothing_when_another_has_its_place_before_hands_are_shaken),
+        cmocka_unit_test(test_another_is_asked_when_it_takes_the_place_of_one_that_does_not_shake_hands),
+        cmocka_unit_test(test_another_is_asked_when_the_name_of_the_former_is_still_looked_up),
     };
 
     test_begin(argc, argv);

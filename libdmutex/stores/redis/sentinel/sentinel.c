@@ -37,7 +37,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     return DM_LOCATED;
 }
 
-/* A link that is just shaking hands is not closed by dm_sentinel_move(), and finds out here. */
+/* A link whose hands have just been shaken when dm_sentinel_move() closes it finds out here. */
 static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_sentinel_greeting *greeting = user;
