@@ -70,6 +70,9 @@ for text in "$scratch"/*.3.txt; do
 done
 result "each page of functions has all its parts"
 
+head -n 24 "$scratch/dmutex.1.txt" | grep -q 'dmutex(7)' || complain "no dmutex(7) on the first screen of dmutex(1)"
+result "man dmutex leads to dmutex(7) on its first screen"
+
 cat "$scratch"/*.[1-8].txt | sed 's/-D\(DMUTEX_\)/\1/g' | tr -c '[:alnum:]_' '\n' | sort -u >"$scratch/all-words"
 # Complains about each word on standard input that no page has.
 want_words() { sort -u | comm -23 - "$scratch/all-words" | sed "s/^/on no page: /" >>"$scratch/complaints"; }
