@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -290,11 +291,16 @@ static bool has_mark(int folder)
     return is_there;
 }
 
+/*
+ * All processes of the user give the server orders, so it gets no capabilities that the program's children inherit. A
+ * thread that starts servers is the library's own, or `dmutex local start`, and starts nothing else.
+ */
 static int spawn(int folder, const char *directory, const char *path, pid_t *ret_pid, const char **ret_program)
 {
     struct dm_server_plan plan;
     int mark = open_with_mark(folder), error = dm_server_plan_init(&plan, directory, mark, true);
 
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (!error) {
         if (*path)
             plan.socket = path;

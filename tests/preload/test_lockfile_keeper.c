@@ -187,6 +187,20 @@ static void test_it_has_no_limits_of_the_program(void **state)
     job_finish(holder);
 }
 
+/* Nor capabilities that children of the program inherit: programs without them give the keeper orders. */
+static void test_it_has_no_capabilities_of_the_program(void **state)
+{
+    struct job *holder;
+
+    (void)state;
+    await_no_keeper(a);
+    holder = host_start(a, "exec setpriv --inh-caps +chown --ambient-caps +chown flock x.lock sh -c "
+                           "'grep CapAmb /proc/self/status; read go'");
+    job_expect(holder, "CapAmb:\t0000000000000001");
+    assert_line_of(host_keeper(a), "status", "CapAmb:\t0000000000000000");
+    job_finish(holder);
+}
+
 /* The number of keepers that can be called. */
 static int count_sockets(struct host *host)
 {
@@ -535,6 +549,17 @@ static void test_no_keeper_is_started_when_children_are_of_another_pid_namespace
     host_end(c);
 }
 
+/* A keeper with the program's few descriptors would serve nobody, and keep the others from starting one. */
+static void test_no_keeper_is_started_that_can_open_nothing(void **state)
+{
+    (void)state;
+    await_no_keeper(a);
+    assert_int_not_equal(host_run(a, "ulimit -n 31; flock x.lock true"), 0);
+    assert_true(host_has_said(a, "less than 32 descriptors: raise the hard limit"));
+    assert_int_equal(host_keeper(a), 0);
+    assert_int_equal(host_run(a, "ulimit -n 32; flock x.lock true"), 0);
+}
+
 /* A folder that cannot be written: the sentence names it, and the way out. */
 static void test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only(void **state)
 {
@@ -708,6 +733,7 @@ int main(int argc, char **argv)
         host_test(test_the_program_that_starts_it_has_no_child),
         host_test(test_it_keeps_nothing_of_the_program),
         host_test(test_it_has_no_limits_of_the_program),
+        host_test(test_it_has_no_capabilities_of_the_program),
         host_test(test_many_programs_at_once_start_one_keeper),
         host_test(test_another_server_and_another_network_have_another_keeper),
         host_test(test_a_lock_fails_with_a_reason_when_it_cannot_be_started),
@@ -724,6 +750,7 @@ int main(int argc, char **argv)
         host_test(test_it_lives_on_when_ended_keepers_are_not_reaped),
         host_test(test_a_lock_fails_when_the_server_does_not_answer),
         host_test(test_no_keeper_is_started_when_children_are_of_another_pid_namespace),
+        host_test(test_no_keeper_is_started_that_can_open_nothing),
         host_test(test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only),
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),

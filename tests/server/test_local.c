@@ -2,13 +2,16 @@
 /* The private server that is started on demand: `local:`, and the failures that must not happen there. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -373,6 +376,21 @@ static bool has_descriptor(pid_t pid, const char *wanted)
     return is_there;
 }
 
+/* Sets what children of this process inherit, or lets them inherit nothing. */
+static void set_ambient(uint32_t capabilities)
+{
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    assert_return_code(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), errno);
+    assert_return_code(syscall(SYS_capget, &header, data), errno);
+    data[0].inheritable = capabilities;
+    assert_return_code(syscall(SYS_capset, &header, data), errno);
+    for (unsigned i = 0; i < 32; i++)
+        if (capabilities >> i & 1)
+            assert_return_code(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0), errno);
+}
+
 /* The server keeps nothing of the process that started the server, and that process has no child to wait for. */
 static void test_the_server_has_nothing_of_its_starter(void **state)
 {
@@ -384,7 +402,9 @@ static void test_the_server_has_nothing_of_its_starter(void **state)
     assert_return_code(getrlimit(RLIMIT_CPU, &limit), errno);
     lower = (struct rlimit){ .rlim_cur = 7654, .rlim_max = limit.rlim_max };
     assert_return_code(setrlimit(RLIMIT_CPU, &lower), errno);
+    set_ambient(geteuid() == 0 ? 1U << CAP_CHOWN : 0);
     a = start_lost("LD_BIND_NOW=of-the-starter");
+    set_ambient(0);
     assert_return_code(setrlimit(RLIMIT_CPU, &limit), errno);
     actor_do(a, "0", "trylock local/apart");
     find_server();
@@ -394,6 +414,7 @@ static void test_the_server_has_nothing_of_its_starter(void **state)
     assert_false(has_descriptor(server_pid, socket));
     snprintf(path, sizeof path, "/proc/%d/status", (int)server_pid);
     assert_int_equal(count_lines(path, "SigBlk:\t0000000000000000"), 1);
+    assert_int_equal(count_lines(path, "CapAmb:\t0000000000000000"), 1);
     snprintf(path, sizeof path, "/proc/%d/environ", (int)server_pid);
     assert_int_equal(count_lines(path, "of-the-starter"), 0);
     snprintf(path, sizeof path, "/proc/%d/limits", (int)server_pid);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 #include "module/base/settings.h"
 #include "shared/keeper_talk.h"
 #include "shared/text.h"
+
+#define DESCRIPTORS_LEAST 32
 
 /* ---- which keeper ------------------------------------------------------------------------ */
 
@@ -246,6 +249,14 @@ static bool are_children_elsewhere(void)
     return stat(theirs, &other) < 0 || other.st_ino != status.st_ino;
 }
 
+/* A keeper with fewer descriptors could not serve one program, and would be in the way of a better one. */
+static bool has_few_descriptors(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < DESCRIPTORS_LEAST;
+}
+
 /* Signals are blocked: a handler that locks a file must not wait for the guard that the handler has interrupted. */
 int keeper_start(const struct keeper_place *place)
 {
@@ -257,6 +268,13 @@ int keeper_start(const struct keeper_place *place)
         text_say("the keeper of lock files cannot be started by a process that has left its pid namespace: fork first, "
                  "as unshare --fork does",
                  NULL);
+        return -1;
+    }
+    if (has_few_descriptors()) {
+        text_say(
+            "the keeper of lock files cannot be started with less than 32 descriptors: raise the hard limit, as by "
+            "ulimit -Hn",
+            NULL);
         return -1;
     }
     sigfillset(&all);

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -118,14 +119,16 @@ static void arrange_descriptors(const struct gifts *gifts)
 }
 
 /*
- * The keeper has the identity that the program has now, and no other. Not by libc's functions, because libc's would
- * tell the other threads.
+ * The keeper has the identity that the program has now, and no other; nor capabilities that the program's children
+ * inherit, because all programs of the user give the keeper orders. Not by libc's functions, because libc's would tell
+ * the other threads.
  */
 static void settle_identity(void)
 {
     gid_t group = getegid();
     uid_t user = geteuid();
 
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     syscall(SYS_setresgid, group, group, group);
     syscall(SYS_setresuid, user, user, user);
 }
