@@ -279,32 +279,37 @@ static bool send_signal(int folder, pid_t pid, int number)
     return are_pids_ours() && kill(pid, number) == 0;
 }
 
-/* Reads the program's name as the kernel tells the name, without the newline. */
-static void read_program(int folder, char ret_program[HOLDER_PROGRAM_ROOM])
+/* As much as there is room for, with a NUL; "" if the kernel does not tell. */
+static void read_file(int folder, const char *name, char *ret_content, size_t room)
 {
-    int fd = openat(folder, "comm", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, ret_program, HOLDER_PROGRAM_ROOM - 1) : 0;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, ret_content, room - 1) : 0;
 
-    ret_program[length > 0 ? length : 0] = '\0';
-    ret_program[strcspn(ret_program, "\n")] = '\0';
+    ret_content[length > 0 ? length : 0] = '\0';
     if (fd >= 0)
         close(fd);
 }
 
-bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM])
+/* Reads the number of the process and the program's name as the kernel tells the name, without the newline. */
+static void describe(int folder, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM])
 {
-    DIR *processes = opendir("/proc");
-    bool is_unsure = false;
-    struct holder holder;
-    int folder = next_holder(processes, lock, ret_pid, &holder, &is_unsure);
+    char number[16];
 
-    if (folder >= 0) {
-        read_program(folder, ret_program);
-        close(folder);
-    }
-    if (processes)
-        closedir(processes);
-    return folder >= 0;
+    read_file(folder, "stat", number, sizeof number);
+    *ret_pid = (pid_t)atol(number);
+    read_file(folder, "comm", ret_program, HOLDER_PROGRAM_ROOM);
+    ret_program[strcspn(ret_program, "\n")] = '\0';
+}
+
+bool holders_find(const struct kernel_lock *lock, struct holder *known, pid_t *ret_pid,
+                  char ret_program[HOLDER_PROGRAM_ROOM])
+{
+    bool is_found =
+        holders_look_at_owner(lock, known) == SIGHT_HOLDER || holders_look_at_all(lock, known) == SIGHT_HOLDER;
+
+    if (is_found)
+        describe(known->folder, ret_pid, ret_program);
+    return is_found;
 }
 
 /* The signals that are blocked or caught by the process, of the line that begins so. */
@@ -319,16 +324,10 @@ static bool has_signal(const char *status, const char *title, int number)
 static bool is_spared(int folder, pid_t pid, int number)
 {
     char status[2048];
-    ssize_t length;
-    int fd;
 
     if (pid != 1)
         return false;
-    fd = openat(folder, "status", O_RDONLY | O_CLOEXEC);
-    length = fd >= 0 ? read(fd, status, sizeof status - 1) : 0;
-    status[length > 0 ? length : 0] = '\0';
-    if (fd >= 0)
-        close(fd);
+    read_file(folder, "status", status, sizeof status);
     return !has_signal(status, "\nSigBlk:\t", number) && !has_signal(status, "\nSigCgt:\t", number);
 }
 

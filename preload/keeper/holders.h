@@ -37,8 +37,12 @@ void holder_forget(struct holder *known);
 
 #define HOLDER_PROGRAM_ROOM 64
 
-/* The first process that has the file locked, and the program; false: none can be seen. */
-bool holders_find(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM]);
+/*
+ * A process that has the file locked, and its program; false: none can be seen. All processes are looked into only if
+ * neither *known nor the process that took the lock has it.
+ */
+bool holders_find(const struct kernel_lock *lock, struct holder *known, pid_t *ret_pid,
+                  char ret_program[HOLDER_PROGRAM_ROOM]);
 
 /*
  * Sends all holders a signal; returns the number of holders that were sent the signal. *ret_is_spared: process 1 of

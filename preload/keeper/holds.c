@@ -80,9 +80,13 @@ static void alert(const struct loss *loss, const char *line)
     char program[HOLDER_PROGRAM_ROOM] = "?";
     pid_t pid = 0;
 
-    for (int i = 0; i < loss->count && pid == 0; i++)
-        if (!holders_find(&loss->locks[i], &pid, program))
+    for (int i = 0; i < loss->count && pid == 0; i++) {
+        struct holder holder = { .folder = 0 };
+
+        if (!holders_find(&loss->locks[i], &holder, &pid, program))
             pid = 0;
+        holder_forget(&holder);
+    }
     if (pid)
         say_alert("%s (process %d): %.*s", program, (int)pid, (int)strcspn(line, "\n"), line);
     else
@@ -434,13 +438,14 @@ static void add_clean(GString *to, const char *word)
  * Asks the kernel for the holder now, because the asking process may have ended and left the lock to a child. 0 and "?"
  * for a process of another user.
  */
-static void list_hold(GString *to, const struct hold *hold)
+static void list_hold(GString *to, struct hold *hold)
 {
     char program[HOLDER_PROGRAM_ROOM] = "?";
     pid_t pid = 0;
 
     for (int i = 0; i < BACKINGS && pid == 0; i++)
-        if (hold->backings[i].is_there && !holders_find(&hold->backings[i].lock, &pid, program))
+        if (hold->backings[i].is_there &&
+            !holders_find(&hold->backings[i].lock, &hold->backings[i].known, &pid, program))
             pid = 0;
     add_clean(to, hold->wish.name);
     add_clean(to, hold->wish.path);

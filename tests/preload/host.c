@@ -104,6 +104,7 @@ struct host *host_make(const char *name, const char *settings)
     put_path(host, "DMUTEX_KEEPER", "../../preload/keeper/dmutex-keeper");
     put_path(host, "LD_PRELOAD", "../../preload/.libs/libdmutex-preload.so");
     put_path(host, "LOCKER", "locker");
+    put_path(host, "DMUTEX_RUN", "../../preload/dmutex-run");
     put_sanitizer(host, "ASAN_OPTIONS");
     put_sanitizer(host, "TSAN_OPTIONS");
     put_sanitizer(host, "UBSAN_OPTIONS");

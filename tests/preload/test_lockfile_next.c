@@ -175,6 +175,30 @@ static void test_a_long_list_is_not_read_while_a_process_has_the_lock(void **sta
     unlock_many();
 }
 
+/* Whoever lists the holders of many locks does not make the keeper look into all processes for each. */
+static void test_the_list_of_holders_is_no_search_in_all_processes(void **state)
+{
+    static const char list[] = "test $($DMUTEX_RUN --holders | grep -c ' flock$') = 10";
+    struct job *holders[10];
+    char script[64];
+    long long before;
+
+    (void)state;
+    lock_many(); /* descriptors of this process, which a search would read */
+    for (int i = 0; i < 10; i++) {
+        snprintf(script, sizeof script, "flock %d.lock " HOLD, i);
+        holders[i] = host_start(a, script);
+        job_expect(holders[i], "has");
+    }
+    assert_int_equal(host_run(a, list), 0);
+    before = bytes_read(a);
+    assert_int_equal(host_run(a, list), 0);
+    assert_within(bytes_read(a) - before, 0, 100000);
+    for (int i = 0; i < 10; i++)
+        job_finish(holders[i]);
+    unlock_many();
+}
+
 /* In a container, the kernel's list leaves the locks of other containers out. */
 static void test_a_mutex_is_free_when_a_process_outside_the_container_has_the_file_next(void **state)
 {
@@ -223,6 +247,7 @@ int main(int argc, char **argv)
         host_test(test_a_mutex_is_free_when_a_stranger_has_the_file_next_by_fcntl),
         host_test(test_the_next_process_goes_on_when_it_has_another_keeper),
         host_test(test_a_long_list_is_not_read_while_a_process_has_the_lock),
+        host_test(test_the_list_of_holders_is_no_search_in_all_processes),
         host_test(test_a_mutex_is_free_when_a_process_outside_the_container_has_the_file_next),
         host_test(test_a_lock_goes_on_when_its_file_is_in_a_socket),
     };
