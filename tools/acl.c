@@ -46,8 +46,8 @@ static void print_line(const struct dm_url *url, const char *user, bool has_ops)
 static void print_notes(const struct dm_url *url)
 {
     fprintf(stderr,
-            "To keep the user beyond a restart: ACL SAVE; or, if the server has no aclfile, CONFIG REWRITE.\n"
-            "Valkey 9.1 or later gives rights by database: append resetdbs db=%u, or the user may use all of them.\n",
+            "To keep the user across restarts: ACL SAVE or, if the server has no aclfile, CONFIG REWRITE.\n"
+            "Valkey 9.1 or later restricts users to databases: append resetdbs db=%u, or the user may use all of them.\n",
             url ? url->db : 0);
 }
 
@@ -91,10 +91,10 @@ static int run(int argc, char **argv)
         is_json |= option == 'j';
     }
     if (argc - optind > 1)
-        return tool_misused(argv, "one user at most");
+        return tool_misused(argv, "give at most one user");
     user = argv[optind] ? argv[optind] : "app";
     if (!*user || strpbrk(user, " \t\r\n\"'\\"))
-        return tool_misused(argv, "no name of a user: \"%s\"", user);
+        return tool_misused(argv, "not a user name: \"%s\"", user);
     if (tool_has_url() && tool_find_url(&url) != 0)
         return TOOL_CONFIG;
     if (is_json)
@@ -110,10 +110,10 @@ static int run(int argc, char **argv)
 const struct word word_acl = {
     .name = "acl",
     .arguments = "[--ops] [--json] [USER]",
-    .purpose = "print the server's command that makes a user with the least rights",
-    .options = "      --ops     with the rights of a person who looks at locks: list, and all checks of doctor\n"
+    .purpose = "print the server command that creates a user with the least rights",
+    .options = "      --ops     include the rights that an operator needs: list, and all checks of doctor\n"
                "\n"
-               "Prefix and database are those of the configured server; a Cluster needs other rights, and the\n"
-               "option wait one more.\n",
+               "Prefix and database are those of the configured server.  The command fits its kind: a Cluster\n"
+               "needs other rights, and the option wait needs one more.\n",
     .run = run,
 };

@@ -41,7 +41,7 @@ static bool is_confirmed(const char *words)
 {
     char answer[80];
 
-    fprintf(stderr, "Break %s?\nThe holder may be inside until it hears of this. [y/N] ", words);
+    fprintf(stderr, "Break %s?\nThe holder may go on until it learns of this. [y/N] ", words);
     fflush(stderr);
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -96,7 +96,7 @@ static int decide(char **argv, const struct seen *seen, bool is_sure)
     }
     describe(seen, words, sizeof words);
     if (!is_sure && !isatty(STDIN_FILENO))
-        return tool_misused(argv, "no person can be asked here: --yes breaks the lock without a question");
+        return tool_misused(argv, "standard input is not a terminal: give --yes to break the lock without being asked");
     if (!is_sure && !is_confirmed(words)) {
         say("nothing was broken");
         return TOOL_NO;
@@ -144,9 +144,9 @@ const struct word word_break = {
     .name = "break",
     .arguments = "[-y] [--json] NAME",
     .purpose = "take a lock away from its holder",
-    .options = "  -y, --yes     ask nothing\n"
+    .options = "  -y, --yes     do not ask\n"
                "\n"
-               "The next waiter gets the lock at once.  The former holder learns of it by message, at the latest by\n"
-               "the next renewal.  A line goes to the system's log.  Exit status: 1 if nothing was broken.\n",
+               "The next waiter gets the lock at once.  The former holder learns of it by message, or at the latest\n"
+               "with its next renewal.  The system log gets a line.  Exit status: 1 if nothing was broken.\n",
     .run = run,
 };

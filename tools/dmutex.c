@@ -25,13 +25,13 @@ static const struct word *find(const char *name)
 
 static int print_help(FILE *to)
 {
-    fputs("usage: dmutex WORD [OPTION...] [ARGUMENT...]\n"
-          "       dmutex help WORD\n"
+    fputs("usage: dmutex SUBCOMMAND [OPTION...] [ARGUMENT...]\n"
+          "       dmutex help SUBCOMMAND\n"
           "       dmutex --version\n\n",
           to);
     for (size_t i = 0; i < DM_COUNT(words); i++)
         fprintf(to, "  %-8s %s\n", words[i]->name, words[i]->purpose);
-    fputs("\nThe server is named by DMUTEX_URL or by dmutex.conf(5).\n", to);
+    fputs("\nDMUTEX_URL or dmutex.conf(5) names the server.\n", to);
     return to == stdout ? 0 : TOOL_USAGE;
 }
 
@@ -55,7 +55,7 @@ static int help(char **argv)
         return print_help(stdout);
     if (word)
         return print_help_of(word);
-    say("there is no word \"%s\"; try: dmutex help", argv[1]);
+    say("unknown subcommand \"%s\"; try: dmutex help", argv[1]);
     return TOOL_USAGE;
 }
 
@@ -84,7 +84,7 @@ static int act(int argc, char **argv)
     word = find(argv[1]);
     if (word)
         return run_word(word, argc - 1, argv + 1);
-    say("there is no word \"%s\"; try: dmutex help", argv[1]);
+    say("unknown subcommand \"%s\"; try: dmutex help", argv[1]);
     return TOOL_USAGE;
 }
 

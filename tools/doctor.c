@@ -396,7 +396,7 @@ static int run(int argc, char **argv)
         is_json = true;
     }
     if (argv[optind])
-        return tool_misused(argv, "there is no argument");
+        return tool_misused(argv, "it takes no argument");
     error = tool_find_url(&doctor.url);
     return error ? error : examine(&doctor, is_json);
 }
@@ -405,7 +405,7 @@ const struct word word_doctor = {
     .name = "doctor",
     .arguments = "[--json]",
     .purpose = "check the server, the user's rights and the network, and say what to do",
-    .options = "Exit status: 0 without a \"fail\", 1 with one, 69 if the server cannot be reached,\n"
-               "77 if the server refuses the login or wants one.\n",
+    .options = "Exit status: 0 if no check failed, 1 if one did, 69 if the server cannot be reached,\n"
+               "77 if it refuses the login or wants one.\n",
     .run = run,
 };

@@ -114,7 +114,7 @@ static int run(int argc, char **argv)
         is_json |= option == 'j';
     }
     if (argc - optind > 1)
-        return tool_misused(argv, "one pattern at most");
+        return tool_misused(argv, "give at most one pattern");
     list.pattern = argv[optind];
     error = tool_configure();
     return error ? error : print_all(&list, is_json);
@@ -124,8 +124,8 @@ const struct word word_list = {
     .name = "list",
     .arguments = "[-a] [--json] [PATTERN]",
     .purpose = "list the locks that are held or waited for",
-    .options = "  -a, --all     free locks, too, as far as the server remembers them\n"
+    .options = "  -a, --all     include free locks that the server remembers\n"
                "\n"
-               "The pattern is a shell's: 'billing/*'.  The server's user needs the right +scan.\n",
+               "PATTERN is a shell pattern, as in 'billing/*'.  The user on the server needs the right +scan.\n",
     .run = run,
 };

@@ -147,7 +147,7 @@ static int pause_if_idle(struct probe *probe, struct local *local)
         dm_reply_free(reply);
     if (locks < 0)
         return TOOL_UNREACHABLE;
-    say("%ld locks are held there; --force stops the server all the same", locks);
+    say("%ld locks are held there; use --force to stop the server anyway", locks);
     return TOOL_NO;
 }
 
@@ -168,7 +168,7 @@ static int shut_down(struct probe *probe, struct local *local)
     look(local);
     if (!local->is_running)
         return 0;
-    say("the server does not end: see the log beside %s", local->url->path);
+    say("the server does not end: see the log next to %s", local->url->path);
     return TOOL_UNREACHABLE;
 }
 
@@ -235,7 +235,7 @@ static int act(char **argv, const char *action, bool is_forced, bool is_json)
     if (strcmp(action, "stop") == 0)
         return stop(&local, is_forced, is_json);
     if (strcmp(action, "status") != 0)
-        return tool_misused(argv, "\"%s\" is none of start, stop and status", action);
+        return tool_misused(argv, "unknown action \"%s\": give start, stop or status", action);
     look(&local);
     return print(&local, is_json);
 }
@@ -257,7 +257,7 @@ static int run(int argc, char **argv)
         is_json |= option == 'j';
     }
     if (argc - optind != 1)
-        return tool_misused(argv, "start, stop, or status?");
+        return tool_misused(argv, "give start, stop or status");
     return act(argv, argv[optind], is_forced, is_json);
 }
 
@@ -265,8 +265,8 @@ const struct word word_local = {
     .name = "local",
     .arguments = "[--force] [--json] start | stop | status",
     .purpose = "start, stop or show the private server of this user on this machine",
-    .options = "      --force   stop the server though locks are held there\n"
+    .options = "      --force   stop the server even if locks are held on it\n"
                "\n"
-               "Exit status: of status 0 if it is running, 1 if not; of stop 1 if locks are held.\n",
+               "Exit status of status: 0 if it is running, 1 if not; of stop: 1 if locks are held.\n",
     .run = run,
 };

@@ -103,7 +103,7 @@ static bool is_elf(const struct file *file)
 static const char *read_head(struct file *file)
 {
     if (!is_elf(file))
-        return "is no ELF file of this kind of machine";
+        return "is not an ELF file for this kind of machine";
     file->head = (const void *)file->bytes;
     if (file->head->e_shnum == 0)
         return "has no section headers";
@@ -126,7 +126,7 @@ static const char *open_file(struct file *ret_file)
         return strerror(errno);
     if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
         close(descriptor);
-        return "is no ELF file";
+        return "is not an ELF file";
     }
     bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (bytes == MAP_FAILED)
@@ -204,8 +204,8 @@ static void check(const struct file *file, struct list *list, const struct found
     for (size_t i = 0; i < list->count; i++) {
         if (list->entries[i].is_automatic && strcmp(list->entries[i].name, found->name) == 0) {
             fault(file->path, found->name,
-                  "two objects have this automatic name: name them one by one, or give their units different "
-                  "-DDMUTEX_UNIT");
+                  "two objects have this automatic name: give each a name, or compile their source files with "
+                  "different -DDMUTEX_UNIT");
             return;
         }
     }
@@ -266,7 +266,7 @@ static bool take(const struct file *file, struct list *list, ElfW(Half) section,
     strcpy(found.name, dm_literal_name(object, kind));
     if (found.is_automatic && !dm_literal_normalise(found.name) && !is_comparing)
         fault(file->path, found.name,
-              "depends on the folder of the build: compile with -fmacro-prefix-map=FOLDER/= or -DDMUTEX_UNIT");
+              "depends on the build directory: compile with -fmacro-prefix-map=DIRECTORY/= or -DDMUTEX_UNIT");
     found.is_address = !find_symbol(file, section, address, symbol);
     found.symbol = strdup(symbol);
     if (!found.symbol)
@@ -374,7 +374,7 @@ static bool has_symbols(const char *path, const struct list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (list->entries[i].is_automatic && list->entries[i].is_address) {
-            complain(path, "has no symbols: compare the files as they were before strip");
+            complain(path, "has no symbols: compare the files before they are stripped");
             return false;
         }
     }

@@ -43,7 +43,7 @@ static int run(int argc, char **argv)
     if (is_diff && argc - optind != 2)
         return tool_misused(argv, "--diff takes two files: the old build and the new one");
     if (!argv[optind])
-        return tool_misused(argv, "which files?");
+        return tool_misused(argv, "give one or more files");
     result = is_json ? look_in_json(argv, is_diff) : look(argv, is_diff, NULL);
     return result == NAMES_TROUBLE ? TOOL_NO_INPUT : result ? TOOL_NO : 0;
 }
@@ -51,11 +51,11 @@ static int run(int argc, char **argv)
 const struct word word_names = {
     .name = "names",
     .arguments = "[--json] [--diff] FILE...",
-    .purpose = "list the names that a program, library or object file gives by static initialisers",
+    .purpose = "list the names of the static initialisers in a program, library or object file",
     .options =
-        "      --diff    compare the automatic names of two builds, OLD and NEW: a name that is of another object in\n"
-        "                the new build must not meet the old build on one server\n"
+        "      --diff    compare the automatic names of two builds, OLD and NEW: if a name belongs to another object\n"
+        "                in the new build, the two builds must not run on one server\n"
         "\n"
-        "Exit status: 1 if a name cannot be used, or is of another object; 66 if a file cannot be read.\n",
+        "Exit status: 1 if a name cannot be used or belongs to another object; 66 if a file cannot be read.\n",
     .run = run,
 };

@@ -88,16 +88,15 @@ static const char *objection_to(int option)
 {
     switch (option) {
     case 's':
-        return "there are no shared locks, as those of flock -s: take one lock for each reader, or an exclusive one "
-               "without -s";
+        return "there are no shared locks as with flock -s: use one lock for each reader, or leave out -s";
     case 'F':
-        return "-F, --no-fork: this process must stay to renew the lock while the command runs: leave the option out";
+        return "-F, --no-fork: not possible, because this process renews the lock while the command runs";
     case 'u':
         return "-u, --unlock: the lock is released when the command ends; \"dmutex break NAME\" takes one away";
     case 'f':
-        return "--fcntl: this lock has a name, and no file: leave the option out";
+        return "--fcntl: leave it out, because this lock has a name and no file";
     case 'v':
-        return "--verbose: set DMUTEX_LOG=info, and the log tells of waits";
+        return "--verbose: set DMUTEX_LOG=info to see waits in the log";
     default:
         return NULL;
     }
@@ -123,11 +122,11 @@ static int take(struct job *job, int option, char **argv)
         job->status_if_held = (int)number;
     } else if (option == 'l') {
         if (!read_number(optarg, 100, 3600000, &number))
-            return tool_misused(argv, "--lease %s: not 100 to 3600000 milliseconds", optarg);
+            return tool_misused(argv, "--lease %s: not a number of milliseconds from 100 to 3600000", optarg);
         job->lease_ms = (unsigned)number;
     } else if (option == 'L') {
         if (!read_signal(optarg, &job->on_lost))
-            return tool_misused(argv, "--on-lost %s: not a signal, and not \"none\"", optarg);
+            return tool_misused(argv, "--on-lost %s: neither a signal nor \"none\"", optarg);
     } else if (option == 'o') {
         job->is_alone = true;
     } else if (option != 'x' && option != 'e') {
@@ -174,11 +173,11 @@ static int read_options(int argc, char **argv, struct job *ret_job)
     job.name = argv[optind];
     job.command = argv + optind + (job.name != NULL);
     if (!job.name || !job.command[0])
-        return tool_misused(argv, "which lock, and which command?");
+        return tool_misused(argv, "give a lock and a command");
     if (!take_shell(&job))
         return tool_misused(argv, "-c takes one argument, a line for the shell: quote it");
     if (strcmp(job.command[0], "--") == 0 && !*++job.command)
-        return tool_misused(argv, "which command?");
+        return tool_misused(argv, "give a command after the lock");
     *ret_job = job;
     return 0;
 }
@@ -270,7 +269,7 @@ static void tell_holder(const struct job *job)
         say("%s: not acquired within %g s: held for %s by %s", say_name(job->name, name), job->patience_s,
             say_time(seen.data.info.held_ms, time), seen_holder(&seen, party));
     else
-        say("%s: not acquired within %g s: others have held it; it is free now", say_name(job->name, name),
+        say("%s: not acquired within %g s: others held it; it is free now", say_name(job->name, name),
             job->patience_s);
     seen_clear(&seen);
 }
@@ -460,18 +459,17 @@ const struct word word_run = {
     .arguments =
         "[-n | -w SECONDS] [-q] [-E STATUS] [-o] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",
     .purpose = "run a command while holding a lock",
-    .options = "  -n, --nonblock         fail in silence if the lock is held\n"
-               "  -w, --wait SECONDS     fail if the lock is not had in this time, and say who holds it\n"
-               "  -q, --quiet            do not say so\n"
-               "  -E, --conflict-exit-code STATUS  the exit status of both, instead of 75\n"
-               "  -o, --close            give the lock back when the command ends, whatever it leaves behind\n"
-               "      --lease MS         how long the server keeps the lock without a word, 100 to 3600000\n"
-               "      --on-lost SIGNAL   sent to the command when the lock is lost: TERM, or another, or none\n"
+    .options = "  -n, --nonblock         if the lock is held, fail at once, without a message\n"
+               "  -w, --wait SECONDS     if the lock is not acquired in this time, fail, and say who holds it\n"
+               "  -q, --quiet            do not say who holds it\n"
+               "  -E, --conflict-exit-code STATUS  exit with this status instead of 75\n"
+               "  -o, --close            release the lock when the command ends, even if it leaves processes behind\n"
+               "      --lease MS         how long the server keeps the lock without hearing from us, 100 to 3600000\n"
+               "      --on-lost SIGNAL   signal for the command when the lock is lost, or none; the default is TERM\n"
                "\n"
-               "NAME -c LINE has the shell run a line.  The command finds DMUTEX_NAME and DMUTEX_TOKEN in its\n"
-               "environment.\n"
-               "Exit status: the command's; 64 wrong usage, 69 the server cannot be used, 75 not acquired,\n"
-               "76 lost while the command ran, 77 login or rights refused, 78 wrong configuration,\n"
+               "NAME -c LINE runs a line of shell.  DMUTEX_NAME and DMUTEX_TOKEN are set for the command.\n"
+               "Exit status: the command's; 64 wrong usage, 69 server not usable, 75 lock not acquired,\n"
+               "76 lock lost while the command ran, 77 login or rights refused, 78 wrong configuration,\n"
                "126 and 127 as in a shell.\n",
     .run = run,
 };

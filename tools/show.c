@@ -313,7 +313,7 @@ static int run(int argc, char **argv)
 const struct word word_show = {
     .name = "show",
     .arguments = "[--json] NAME",
-    .purpose = "show the holder of a lock, and the waiters in order",
+    .purpose = "show who holds a lock, and who waits for it, in order",
     .options = "",
     .run = run,
 };

@@ -57,7 +57,7 @@ static const char *find_text(const char **ret_from)
         return file.url;
     else
         say("no server is configured: write Url=redis://HOST into [server] of " DM_CONFFILE_SYSTEM
-            ", or set DMUTEX_URL; DMUTEX_URL=local: is the private server of this user on this machine");
+            ", or set DMUTEX_URL; DMUTEX_URL=local: names the private server of this user on this machine");
     return NULL;
 }
 
@@ -135,7 +135,7 @@ int tool_failed(const char *name)
     else
         say("%s", dmutex_strerror_np());
     if (strstr(dmutex_strerror_np(), "CLUSTERDOWN"))
-        say("dmutex doctor tells the nodes that are missing");
+        say("run dmutex doctor to see which nodes are missing");
     return tool_status_of(dmutex_strerror_np());
 }
 
@@ -145,7 +145,7 @@ int tool_failed_list(void)
     int status = tool_failed(NULL);
 
     if (is_refused)
-        say("a list needs the right +scan: see dmutex acl --ops");
+        say("listing needs the right +scan: see dmutex acl --ops");
     return status;
 }
 
@@ -153,7 +153,7 @@ int tool_foreign(const char *name)
 {
     char text[SAY_NAME_ROOM];
 
-    say("%s: the server's data of this name were not written by libdmutex", say_name(name, text));
+    say("%s: the server has data under this name that libdmutex did not write", say_name(name, text));
     return TOOL_UNREACHABLE;
 }
 
@@ -163,7 +163,7 @@ int tool_take_name(int argc, char **argv)
     dmutex_t mutex;
 
     if (argc - optind != 1)
-        return tool_misused(argv, argc > optind ? "one name, please" : "which lock?");
+        return tool_misused(argv, argc > optind ? "give one lock only" : "give the name of a lock");
     if (dmutex_init_np(&mutex, argv[optind], NULL) != 0) {
         tool_failed(argv[optind]);
         return TOOL_USAGE;

@@ -430,10 +430,10 @@ static int run(int argc, char **argv)
         is_json |= option == 'j';
         is_once |= option == '1';
         if (option == 'd' && (!tool_read_seconds(optarg, &pause_s) || pause_s < 0.1))
-            return tool_misused(argv, "-d %s: not a number of seconds from 0.1 on", optarg);
+            return tool_misused(argv, "-d %s: not a number of seconds, 0.1 or more", optarg);
     }
     if (argv[optind])
-        return tool_misused(argv, "there is no argument");
+        return tool_misused(argv, "it takes no argument");
     error = tool_configure();
     if (error)
         return error;
@@ -443,11 +443,11 @@ static int run(int argc, char **argv)
 const struct word word_top = {
     .name = "top",
     .arguments = "[-d SECONDS] [-1] [--json]",
-    .purpose = "show the busiest locks, deadlocks and the longest waits, again each second",
-    .options = "  -d, --delay SECONDS   the pause between two looks, 0.1 at least\n"
-               "  -1, --once            look once, as where standard output is no terminal\n"
+    .purpose = "show the busiest locks, deadlocks and the longest waits, updated every second",
+    .options = "  -d, --delay SECONDS   the time between two updates, at least 0.1\n"
+               "  -1, --once            print once and exit; the default if standard output is not a terminal\n"
                "\n"
-               "On a terminal, q ends the program, and the space bar looks at once.\n"
-               "The server's user needs the right +scan.\n",
+               "On a terminal, q quits and the space bar updates at once.\n"
+               "The user on the server needs the right +scan.\n",
     .run = run,
 };

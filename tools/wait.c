@@ -103,7 +103,7 @@ static int run(int argc, char **argv)
 const struct word word_wait = {
     .name = "wait",
     .arguments = "[-w SECONDS] [--json] NAME",
-    .purpose = "wait until the present holder of a lock has released it",
+    .purpose = "wait until the current holder of a lock has released it",
     .options = "  -w, --wait SECONDS    give up after this time, with exit status 75\n",
     .run = run,
 };

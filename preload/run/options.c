@@ -22,23 +22,23 @@ void options_print_help(void)
 {
     puts("usage: dmutex-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
          "\n"
-         "Runs the command with the mutexes and lock files that the rules name shared by all hosts.\n"
+         "Run a command, and make those of its mutexes and lock files that rules name work across hosts.\n"
          "\n"
-         "  -c, --config FILE   the configuration, instead of DMUTEX_CONF,\n"
+         "  -c, --config FILE   read this configuration instead of DMUTEX_CONF,\n"
          "                      ~/.config/dmutex/preload.conf or /etc/dmutex/preload.conf\n"
-         "  -e, --map RULE      another rule, before all others: 'flock:/run/lock/*.lock => cron/%b'\n"
-         "      --list          run it, then print rules for all that it used\n"
-         "      --output FILE   print them there, not to standard error\n"
-         "      --check         find what the rules name, and ask the server; run nothing\n"
+         "  -e, --map RULE      add a rule before all others: 'flock:/run/lock/*.lock => cron/%b'\n"
+         "      --list          run the command, then print a rule for each lock that it used\n"
+         "      --output FILE   print them to this file, not to standard error\n"
+         "      --check         check the rules and the server; do not run the command\n"
          "      --dry-run       print what would be run\n"
-         "      --holders       print the lock files of this user that processes of this host have locked\n"
-         "  -v, --verbose       say what is done\n"
+         "      --holders       print the lock files that this user's processes on this host have locked\n"
+         "  -v, --verbose       say what it does\n"
          "  -q, --quiet         no warnings\n"
-         "  -h, --help          this text\n"
-         "      --version       the version\n"
+         "  -h, --help          print this help\n"
+         "      --version       print the version\n"
          "\n"
-         "Exit status: the command's; 64 wrong usage, 69 server down, 78 wrong configuration,\n"
-         "126 a command in which it would have no effect, 127 no such command.");
+         "Exit status: the command's; 64 wrong usage, 69 server not usable, 78 wrong configuration,\n"
+         "126 the rules could have no effect in this command, 127 no such command.");
 }
 
 /*
@@ -107,7 +107,7 @@ bool options_read(int argc, char **argv, struct options *ret_options, GError **e
             return refuse(error, REFUSE_USAGE, "try dmutex-run --help");
     ret_options->command = argv + optind;
     if (!argv[optind] && needs_command(ret_options->action))
-        return refuse(error, REFUSE_USAGE, "which command? Try dmutex-run --help");
+        return refuse(error, REFUSE_USAGE, "give a command; try dmutex-run --help");
     if (ret_options->output && ret_options->action != ACTION_LIST)
         return refuse(error, REFUSE_USAGE, "--output is for --list");
     return true;

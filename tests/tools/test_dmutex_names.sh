@@ -69,7 +69,7 @@ result "two objects of one automatic name are a fault"
 unit -c "$PWD/array.c" -o absolute.o
 "$names" absolute.o >output 2>errors
 is "status" $? 1
-grep -q 'depends on the folder' errors || complain "no sentence: $(cat errors)"
+grep -q 'depends on the build directory' errors || complain "no sentence: $(cat errors)"
 printf 'dmutex_t one = DMUTEX_INITIALIZER("/x"), two = DMUTEX_INITIALIZER("n"), three = DMUTEX_INITIALIZER("n");\n' >given.c
 unit -c given.c -o given.o
 prints 0 given.o '/x mutex given.o one' 'n mutex given.o three' 'n mutex given.o two'

@@ -111,7 +111,7 @@ static void test_words_say_so_when_the_cluster_stops_with_a_shard(void **state)
     command_run("DMUTEX_URL=$URL exec $dmutex run -n %s true", name);
     assert_status(69);
     assert_errors("CLUSTERDOWN");
-    assert_errors("dmutex doctor tells the nodes that are missing\n");
+    assert_errors("run dmutex doctor to see which nodes are missing\n");
     cluster_heal(the_cluster);
 }
 
