@@ -47,7 +47,7 @@ static void print_notes(const struct dm_url *url)
 {
     fprintf(stderr,
             "To keep the user across restarts: ACL SAVE or, if the server has no aclfile, CONFIG REWRITE.\n"
-            "Valkey 9.1 or later restricts users to databases: append resetdbs db=%u, or the user may use all of them.\n",
+            "Valkey 9.1 or later: append resetdbs db=%u, or the user may use all databases.\n",
             url ? url->db : 0);
 }
 

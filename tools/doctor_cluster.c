@@ -76,12 +76,12 @@ static void tell_refusal(struct doctor *doctor, struct survey *survey, const cha
         doctor_advise(doctor, DOCTOR_ACL ", at each node");
     } else if (strstr(error, "cluster support disabled")) {
         survey->status = TOOL_UNREACHABLE;
-        doctor_find(doctor, GRADE_FAIL, "node", "the server is no node of a Cluster");
+        doctor_find(doctor, GRADE_FAIL, "node", "the server is not a node of a Cluster");
         doctor_advise(doctor, "write redis:// instead of redis+cluster://, or correct the list in the URL");
     } else {
         survey->status = TOOL_UNREACHABLE;
-        doctor_find(doctor, GRADE_FAIL, "node", "the server does not tell the slots of a Cluster: %s", error);
-        doctor_advise(doctor, "the list in the URL is of nodes of a Cluster");
+        doctor_find(doctor, GRADE_FAIL, "node", "the server does not list the slots of a Cluster: %s", error);
+        doctor_advise(doctor, "the URL must list nodes of a Cluster");
     }
 }
 

@@ -170,7 +170,7 @@ void doctor_try_times(struct doctor *doctor)
     doctor_find(doctor, trips_us[count / 2] > 100000 ? GRADE_WARN : GRADE_OK, "round trip", "%.3f ms (best %.3f ms)",
                 (double)trips_us[count / 2] / 1000, (double)trips_us[0] / 1000);
     if (trips_us[count / 2] > 100000)
-        doctor_advise(doctor, "each lock and unlock takes that long: bring the server nearer");
+        doctor_advise(doctor, "each lock and unlock takes that long: move the server closer");
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -308,7 +308,7 @@ void doctor_look_at_grace(struct doctor *doctor)
         doctor_find(doctor, doctor->url->kind == DM_URL_LOCAL ? GRADE_OK : GRADE_WARN, "grace",
                     "grace is off: a server that has lost its data grants locks that are held");
         if (doctor->url->kind != DM_URL_LOCAL)
-            doctor_advise(doctor, "leave grace=off out of the URL, but in tests");
+            doctor_advise(doctor, "leave grace=off out of the URL, except in tests");
     } else if (!is_known || !ask_time(doctor, &trip_us, &ahead_us)) {
         doctor_find(doctor, GRADE_WARN, "grace", "since when the server is there is not known");
     } else {

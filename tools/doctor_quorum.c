@@ -123,9 +123,9 @@ static void look_at_majority(struct doctor *doctor, const struct quorum *quorum)
                 "quorum", "%d of %d servers can be used, and a lock needs %d", usable, quorum->list->host_count,
                 needed);
     if (usable < needed)
-        doctor_advise(doctor, "no lock can be acquired: start the servers above, or mend them");
+        doctor_advise(doctor, "no lock can be acquired: start or repair the servers above");
     else if (usable == needed)
-        doctor_advise(doctor, "locks go on until one more server fails: start the servers above, or mend them");
+        doctor_advise(doctor, "locks go on until one more server fails: start or repair the servers above");
 }
 
 int doctor_examine_quorum(struct doctor *doctor)

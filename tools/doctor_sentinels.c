@@ -63,7 +63,7 @@ static void take(struct doctor *doctor, struct assembly *assembly, const char *n
         !address->element[1]->str) {
         doctor_find(doctor, GRADE_FAIL, "sentinel", "%s: %s", name,
                     address->str ? address->str : "no answer of a sentinel");
-        doctor_advise(doctor, "the list in the URL is of sentinels; their login is given by sentinel_user and "
+        doctor_advise(doctor, "the URL must list sentinels; their login is given by sentinel_user and "
                               "sentinel_password_file");
         return;
     }

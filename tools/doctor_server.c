@@ -201,7 +201,7 @@ static void look_at_replicas(struct doctor *doctor, const char *info)
 static void tell_proxy(struct doctor *doctor, const char *reason)
 {
     doctor_find(doctor, GRADE_FAIL, "server", "answers PING, but not INFO: %s", reason);
-    doctor_advise(doctor, "a proxy (twemproxy, for example) cannot stand for the server: it knows neither INFO nor "
+    doctor_advise(doctor, "a proxy (twemproxy, for example) cannot replace the server: it knows neither INFO nor "
                           "ROLE, and no messages; name the server itself");
 }
 

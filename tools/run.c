@@ -269,8 +269,7 @@ static void tell_holder(const struct job *job)
         say("%s: not acquired within %g s: held for %s by %s", say_name(job->name, name), job->patience_s,
             say_time(seen.data.info.held_ms, time), seen_holder(&seen, party));
     else
-        say("%s: not acquired within %g s: others held it; it is free now", say_name(job->name, name),
-            job->patience_s);
+        say("%s: not acquired within %g s: others held it; it is free now", say_name(job->name, name), job->patience_s);
     seen_clear(&seen);
 }
 

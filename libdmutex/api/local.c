@@ -43,7 +43,9 @@ bool dm_local_read_mode(void)
     if (!__atomic_compare_exchange_n(&dm_local_mode, &before, mode, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return before == DM_LOCAL_LIBC;
     if (value && mode == DM_LOCAL_LIBC && strcmp(value, "libc") != 0)
-        dm_log_error("DMUTEX_PRIVATE=%s is neither libc nor server; private mutexes without a name are libc's", value);
+        dm_log_error(
+            "DMUTEX_PRIVATE=%s is ignored: it must be libc or server, and private mutexes without a name are libc's",
+            value);
     return mode == DM_LOCAL_LIBC;
 }
 

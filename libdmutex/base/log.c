@@ -169,7 +169,7 @@ static void take_setting(const char *value, const char *from, bool is_asked)
 
     if (!level) {
         level = DMUTEX_LOG_WARN;
-        say("%s: \"%.*s\" is none of warn, info and debug: warn is taken", from, (int)(colon - value), value);
+        say("%s: \"%.*s\" is not warn, info or debug: using warn", from, (int)(colon - value), value);
     }
     if (*colon) {
         fd = open_tagged(colon + 1, &why);

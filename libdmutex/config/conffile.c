@@ -182,7 +182,7 @@ bool dm_conffile_on_lost(const char *value, enum dm_on_lost *ret_on_lost, int *r
 static bool read_on_lost(struct reader *reader, char *value)
 {
     return dm_conffile_on_lost(value, &reader->file->on_lost, &reader->file->lost_signal) ||
-           complain(reader, "OnLost \"%.100s\" is none of log, abort and signal:NAME", value);
+           complain(reader, "OnLost \"%.100s\" is not log, abort or signal:NAME", value);
 }
 
 static bool read_host(struct reader *reader, char *value)
@@ -204,7 +204,7 @@ static bool read_log(struct reader *reader, char *value)
         if ((size_t)(colon - value) == length && memcmp(value, levels[i], length) == 0 && (!*colon || colon[1] == '/'))
             return copy(reader, reader->file->log, sizeof reader->file->log, value);
     }
-    return complain(reader, "Log \"%.100s\" is none of warn, info and debug, alone or with :/PATH", value);
+    return complain(reader, "Log \"%.100s\" is not warn, info or debug, alone or with :/PATH", value);
 }
 
 static bool read_metrics(struct reader *reader, char *value)

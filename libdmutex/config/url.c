@@ -165,7 +165,7 @@ static bool read_cluster(struct dm_url *url, struct dm_part where, char *ret_rea
     url->switch_ms = CLUSTER_SWITCH_MS;
     if (path.length)
         return dm_url_complain(ret_reason,
-                               "locks of a Cluster are in database 0: take the number away; " DM_URL_CLUSTER_FORM);
+                               "locks of a Cluster are in database 0: remove the number; " DM_URL_CLUSTER_FORM);
     return read_list(url, hosts, DEFAULT_PORT, ret_reason);
 }
 

@@ -330,7 +330,7 @@ static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int 
     if (tls)
         snprintf(
             tls->reason, DM_REASON_ROOM,
-            "the server wants a Diffie-Hellman key of %d bits, and %d are the most: let it offer ciphers with ECDHE",
+            "the server wants a Diffie-Hellman key of %d bits, and the maximum is %d: let it offer ciphers with ECDHE",
             key_bits, DH_BITS_MOST);
     return 0;
 }
@@ -461,7 +461,7 @@ static bool await(struct dm_tls *tls, short events, int64_t deadline_ns)
 
     if (tls->idle > HANDSHAKE_BYTES_MOST) {
         snprintf(tls->reason, DM_REASON_ROOM,
-                 "the server's TLS handshake has no end: more than %zu KiB; is this a Redis server?",
+                 "the server's TLS handshake does not end: more than %zu KiB; is this a Redis server?",
                  HANDSHAKE_BYTES_MOST / 1024);
         return false;
     }
@@ -671,7 +671,7 @@ static bool is_idle_talk(struct dm_tls *tls)
         return tls->has_failed;
     tls->has_failed = true;
     snprintf(tls->reason, DM_REASON_ROOM,
-             "the server sends messages of TLS without end, and no reply: is this a Redis server?");
+             "the server sends TLS messages without end, but no reply: is this a Redis server?");
     return true;
 }
 

@@ -171,7 +171,7 @@ bool dm_tls_is_bound_well(void *module, char ret_reason[DM_REASON_ROOM])
         if (!name)
             continue;
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "TLS cannot be used: %.50s is to be OpenSSL's, and %.100s has a function of that name, too: link that "
+                 "TLS cannot be used: %.50s must be OpenSSL's, but %.100s has a function of that name, too: link that "
                  "with -Wl,--exclude-libs,ALL, so that it keeps its own OpenSSL to itself",
                  name, dm_image_path((const void *)bound)); /* NOLINT(performance-no-int-to-ptr) */
         return false;

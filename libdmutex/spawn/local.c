@@ -195,7 +195,7 @@ static bool note_start(int folder, const char *directory, char *ret_reason)
         make_file(folder, ALONE_FILE);
         return true;
     }
-    dm_log_info("programs that used the local server before are still there: the new one begins with a grace");
+    dm_log_info("programs that used the previous local server are still running: the new one begins with a grace");
     return unlinkat(folder, ALONE_FILE, 0) == 0 || errno == ENOENT ||
            complain(ret_reason, "%.90s/" ALONE_FILE " cannot be removed: %s", directory, strerror(errno));
 }

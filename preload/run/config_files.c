@@ -33,7 +33,7 @@ static bool has_user_file(const char *path)
 {
     if (!dm_place_is_out_of_reach(path))
         return is_there(path);
-    say_warning("%s is not looked at: you may not enter a folder on the way; set HOME to your own", path);
+    say_warning("%s is not read: you may not enter a folder on its path; set HOME to your own", path);
     return false;
 }
 

@@ -505,7 +505,7 @@ static void test_run_passes_a_file_over_when_it_is_in_a_home_that_is_closed_to_t
                 dmutex_run, folder);
     assert_string_equal(ran.output, "is run\n");
     assert_errors("warning: ");
-    assert_errors("/closed/.config/dmutex/preload.conf is not looked at: you may not enter a folder on the way; ");
+    assert_errors("/closed/.config/dmutex/preload.conf is not read: you may not enter a folder on its path; ");
 }
 
 int main(int argc, char **argv)

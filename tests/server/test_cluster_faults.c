@@ -580,7 +580,7 @@ static void test_a_process_goes_on_when_a_stranger_has_named_too_many_masters(vo
              server_of(0)->port);
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock last430/x 500"); /* one of the last slots */
-    actor_assert_words(actor, "the Cluster has more than 200 masters, or a node tells of masters that");
+    actor_assert_words(actor, "the Cluster has more than 200 masters, or a node names masters that");
     impostor_be(MANNER_CLOSING, "", 0);
     for (int share = 0; share < SHARES; share++)
         shards_use(actor, shards_name(share, "again"));

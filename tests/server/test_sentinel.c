@@ -374,7 +374,7 @@ static void test_dead_sentinels_are_forgotten_when_the_lists_are_reset(void **st
     wait_until(do_all_know(SENTINELS - 1 + STRANGERS));
     late = actor_start_at(sentinels_url(the_sentinels, "?grace=off&" TIMES));
     actor_do(late, "ETIMEDOUT", "timedlock s/dead 1000");
-    actor_assert_words(late, "3 of 7 sentinels have answered lately, and 4 must agree");
+    actor_assert_words(late, "3 of 7 sentinels have answered recently, and 4 must agree");
     actor_send(late, "lock s/dead");
     for (int i = 0; i < SENTINELS; i++)
         side_text(the_sentinels->sentinel[i]->side, "SENTINEL RESET mymaster");

@@ -58,7 +58,7 @@ static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **sta
     wait_until(actor_losses(actor) == 1); /* not renewed any more */
     actor_do(actor, "EPERM", "unlock f/minority");
     actor_do(actor, "ETIMEDOUT", "timedlock f/minority 500");
-    actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree on who the master is");
+    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is");
     actor_do(actor, "ENOLCK", "trylock f/minority");
     server_cont(the_sentinels->sentinel[0]);
     server_cont(the_sentinels->sentinel[2]);
@@ -79,7 +79,7 @@ static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, port_of(0));
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock f/alone 1000");
-    actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree on who the master is");
+    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is");
     server_cont(the_sentinels->sentinel[1]);
     server_cont(the_sentinels->sentinel[2]);
     actor_do(actor, "0", "lock f/alone");
@@ -109,8 +109,8 @@ static void test_a_lock_waits_when_servers_with_data_stand_for_sentinels(void **
 
     (void)state;
     actor_do(actor, "ETIMEDOUT", "timedlock f/data 500");
-    actor_assert_words(actor, "0 of 3 sentinels have answered lately");
-    actor_assert_words(actor, "is no sentinel: a server with data stands in the place of sentinels");
+    actor_assert_words(actor, "0 of 3 sentinels have answered recently");
+    actor_assert_words(actor, "is not a sentinel: a server with data is listed as a sentinel");
     actor_end(actor);
 }
 
@@ -134,7 +134,7 @@ static void test_a_lock_is_had_by_the_sentinels_own_password(void **state)
         side_text(the_sentinels->sentinel[i]->side, "ACL SETUSER default >not-theirs");
     actor = start();
     actor_do(actor, "ETIMEDOUT", "timedlock f/password 500");
-    actor_assert_words(actor, "0 of 3 sentinels have answered lately");
+    actor_assert_words(actor, "0 of 3 sentinels have answered recently");
     actor_assert_words(actor, "give the sentinels' login by sentinel_user and sentinel_password_file: NOAUTH");
     actor_end(actor);
 
@@ -257,7 +257,7 @@ static void test_a_lock_waits_when_the_only_listed_sentinel_is_gone(void **state
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, nobody);
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock f/nobody 500");
-    actor_assert_words(actor, "0 of 1 sentinels have answered lately, and 1 must agree on who the master is");
+    actor_assert_words(actor, "0 of 1 sentinels have answered recently, and 1 must agree on who the master is");
     actor_assert_words(actor, "Connection refused");
     actor_do(actor, "ENOLCK", "trylock f/nobody");
     actor_end(actor);

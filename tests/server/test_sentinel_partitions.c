@@ -87,7 +87,7 @@ static bool is_without_majority(struct actor *actor)
         return false;
     }
     actor_assert_words(actor, "the sentinel [fd77::");
-    actor_assert_words(actor, "1 of 3 sentinels have answered lately, and 2 must agree");
+    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree");
     return true;
 }
 

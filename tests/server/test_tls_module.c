@@ -81,11 +81,11 @@ static void test_tls_is_refused_when_the_program_exports_a_function_of_openssl(v
 {
     (void)state;
     run("tests/server/outsider_module", "", "");
-    assert_output("TLS cannot be used: SSL_CTX_new_ex is to be OpenSSL's, and ");
+    assert_output("TLS cannot be used: SSL_CTX_new_ex must be OpenSSL's, but ");
     assert_output("/outsider_module has a function of that name, too");
     assert_string_equal(ran.errors, "");
     run("tests/server/outsider_libssl", "", "");
-    assert_output("TLS cannot be used: EVP_CIPHER_CTX_new is to be OpenSSL's, and ");
+    assert_output("TLS cannot be used: EVP_CIPHER_CTX_new must be OpenSSL's, but ");
     assert_string_equal(ran.errors, "");
 }
 

@@ -349,7 +349,7 @@ static void test_the_old_login_is_used_when_the_file_is_gone(void **state)
         use(a, "tls/gone");
     }
     actor_end(a);
-    command_run("grep -c 'gone.: No such file or directory; the login read before is used' %s/log-of-gone", tls_folder);
+    command_run("grep -c 'gone.: No such file or directory; using the login read before' %s/log-of-gone", tls_folder);
     assert_string_equal(ran.output, "1\n");
     assert_true(side_try(the_server->side, "CONFIG SET requirepass %s", ""));
 }

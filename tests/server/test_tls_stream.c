@@ -414,7 +414,7 @@ static void test_the_stream_breaks_when_the_peer_says_nothing_but_keys(void **st
         got = dm_stream_receive(&ends.stream, room, sizeof room);
     assert_int_equal(got, -1);
     assert_int_equal(errno, EPROTO);
-    assert_non_null(strstr(dm_stream_reason(&ends.stream), "the server sends messages of TLS without end"));
+    assert_non_null(strstr(dm_stream_reason(&ends.stream), "the server sends TLS messages without end"));
     assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* for good */
     end(&ends);
 }

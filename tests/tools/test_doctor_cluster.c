@@ -89,7 +89,7 @@ static void test_doctor_finds_no_fault_when_the_cluster_is_well(void **state)
     assert_no_output("warn ");
     assert_no_output("fail ");
     assert_output("P0    yes ");
-    assert_output("P3    yes          failover makes no two holders: if a master that is cut off stops before");
+    assert_output("P3    yes          a failover makes no second holder: if a master that is cut off stops before");
     assert_output("P4    no ");
 }
 
@@ -346,7 +346,7 @@ static void test_doctor_says_so_when_the_scheme_is_wrong(void **state)
     snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", server->port);
     examine(url);
     assert_status(69);
-    snprintf(url, sizeof url, "fail  node         127.0.0.1:%d: the server is no node of a Cluster\n", server->port);
+    snprintf(url, sizeof url, "fail  node         127.0.0.1:%d: the server is not a node of a Cluster\n", server->port);
     assert_output(url);
     assert_output("-> write redis:// instead of redis+cluster://");
     server_end(server);

@@ -122,8 +122,8 @@ static void test_words_say_so_when_the_scheme_is_wrong(void **state)
 
     (void)state;
     snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d" OPTIONS, server->port);
-    tool_check_refusals(url, "the server is no node of a Cluster\n",
-                        "the server is no node of a Cluster: write redis:// instead of redis+cluster://");
+    tool_check_refusals(url, "the server is not a node of a Cluster\n",
+                        "the server is not a node of a Cluster: write redis:// instead of redis+cluster://");
     server_end(server);
     snprintf(url, sizeof url, "redis://127.0.0.1:%d" OPTIONS, the_cluster->nodes[0]->port);
     setenv("URL", url, 1);

@@ -206,7 +206,7 @@ static void test_a_map_of_too_many_masters_is_told_and_put_right(void **state)
     assert_non_null(dm_fleet_of_slot(&fleet, 0));
     assert_null(dm_fleet_of_slot(&fleet, DM_FLEET_MOST - 3 + 1)); /* the first three places are old ones' */
     dm_fleet_reason(&fleet, reason);
-    assert_non_null(strstr(reason, "the Cluster has more than 200 masters, or a node tells of masters"));
+    assert_non_null(strstr(reason, "the Cluster has more than 200 masters, or a node names masters"));
     for (int i = 0; i < 2; i++) { /* the first map takes the slots, the second finds the places that had them */
         let_rest();
         assert_true(take_masters(4, 1000));

@@ -21,7 +21,7 @@ static void read_on_lost(struct dm_settings *settings)
     const char *value = secure_getenv("DMUTEX_ONLOST");
 
     if (value && !dm_conffile_on_lost(value, &settings->on_lost, &settings->lost_signal))
-        dm_log_alarm("DMUTEX_ONLOST=%s is none of log, abort and signal:NAME, and is ignored", value);
+        dm_log_alarm("DMUTEX_ONLOST=%s is ignored: it must be log, abort or signal:NAME", value);
 }
 
 static void read_on_down(struct dm_settings *settings)
@@ -29,7 +29,7 @@ static void read_on_down(struct dm_settings *settings)
     const char *value = secure_getenv("DMUTEX_ONDOWN");
 
     if (value && *value && !dm_conffile_on_down(value, &settings->fails_when_down))
-        dm_log_alarm("DMUTEX_ONDOWN=%s is neither wait nor fail, and is ignored", value);
+        dm_log_alarm("DMUTEX_ONDOWN=%s is ignored: it must be wait or fail", value);
 }
 
 static void read_linger(struct dm_settings *settings)
@@ -37,7 +37,7 @@ static void read_linger(struct dm_settings *settings)
     const char *value = secure_getenv("DMUTEX_LINGER");
 
     if (value && *value && !dm_conffile_time(value, 0, UINT32_MAX - 1, &settings->linger_ms))
-        dm_log_alarm("DMUTEX_LINGER=%s is no time, such as 500ms, 2s or bare milliseconds, and is ignored", value);
+        dm_log_alarm("DMUTEX_LINGER=%s is ignored: it must be a time, such as 500ms, 2s or bare milliseconds", value);
 }
 
 static void read_metrics_names(struct dm_settings *settings)
@@ -45,7 +45,7 @@ static void read_metrics_names(struct dm_settings *settings)
     const char *value = secure_getenv("DMUTEX_METRICS_NAMES");
 
     if (value && *value && !dm_conffile_yes_or_no(value, &settings->has_metrics_names))
-        dm_log_alarm("DMUTEX_METRICS_NAMES=%s is neither yes nor no, and is ignored", value);
+        dm_log_alarm("DMUTEX_METRICS_NAMES=%s is ignored: it must be yes or no", value);
 }
 
 static const char *value_of(const char *variable, const char *in_file)
@@ -97,7 +97,7 @@ static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_
     if (!environment)
         return file->forbids_local;
     if (strcmp(environment, "allow") != 0 && strcmp(environment, "forbid") != 0)
-        dm_log_alarm("DMUTEX_LOCAL=%s is none of forbid and allow; it is taken as forbid", environment);
+        dm_log_alarm("DMUTEX_LOCAL=%s is taken as forbid: it must be forbid or allow", environment);
     return strcmp(environment, "allow") != 0;
 }
 
@@ -163,7 +163,7 @@ int dm_settings_read(const char *configured, struct dm_settings *ret_settings, s
         memset(file, 0, sizeof *file);
     take_file(file, ret_settings);
     if (*file->passed_over)
-        dm_log_info("%s is not looked at: this user may not enter a folder on the way", file->passed_over);
+        dm_log_info("%s is not read: this user may not enter a folder on its path", file->passed_over);
     if (is_named && !is_good)
         dm_log_alarm("the configuration file is not used: %s", reason);
     if (!take_environment(file, ret_settings))

@@ -236,7 +236,7 @@ result "a unit has one name, however its path is written"
 for path in "$PWD/tree/sub/nm.c" ../tree/sub/nm.c sub/../../tree/sub/nm.c; do
     from tree "$path"
     says nm 'lock: EINVAL, lock: EINVAL'
-    complains 'folder of the build'
+    complains 'the build directory'
 done
 result "a unit whose path depends on the folder of the build is refused"
 

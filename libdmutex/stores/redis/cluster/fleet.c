@@ -397,7 +397,7 @@ void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM])
     dm_mutex_unlock(&fleet->lock);
     if (is_full)
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "the Cluster has more than %d masters, or a node tells of masters that it does not have: "
+                 "the Cluster has more than %d masters, or a node names masters that it does not have: "
                  "compare CLUSTER SLOTS of all nodes",
                  DM_FLEET_MOST);
     else

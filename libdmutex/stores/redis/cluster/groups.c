@@ -349,7 +349,7 @@ static void take_error(struct dm_groups *groups, struct dm_member *member, const
 {
     if (!dm_fleet_redirect(groups->fleet, member, NULL, 0, reply->str) && !groups->is_refused) {
         groups->is_refused = true;
-        dm_log_warn("a subscription is refused, so waiters hear of a grant late: %.200s", reply->str);
+        dm_log_warn("a subscription is refused, so waiters learn of grants late: %.200s", reply->str);
     }
     dm_mutex_lock(&groups->fleet->lock);
     for_each(groups, unsettle_unheard, member);

@@ -109,7 +109,7 @@ static void take_map(void *user, const struct redisReply *reply)
         dm_link_accept_answer(slot_map->link);
         return;
     }
-    snprintf(reason, sizeof reason, "does not tell the slots of a Cluster: %.150s",
+    snprintf(reason, sizeof reason, "does not list the slots of a Cluster: %.150s",
              reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer to CLUSTER SLOTS is none of ours");
     dm_link_refuse_answer(slot_map->link, reason);
 }

@@ -56,7 +56,7 @@ void dm_greeting_read_login(struct dm_greeting *greeting)
         greeting->login = login;
         greeting->is_login_told = false;
     } else if (!greeting->is_login_told) {
-        dm_log_warn("%s; the login read before is used", reason);
+        dm_log_warn("%s; using the login read before", reason);
         greeting->is_login_told = true;
     }
 }
@@ -393,7 +393,7 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
     if (is_clustered(reply->str) != greeting->is_clustered) {
         snprintf(ret_reason, DM_REASON_ROOM,
                  greeting->is_clustered
-                     ? "the server is no node of a Cluster: write redis:// instead of redis+cluster://"
+                     ? "the server is not a node of a Cluster: write redis:// instead of redis+cluster://"
                      : "the server is a node of a Cluster: write redis+cluster:// instead of redis://");
         return false;
     }
@@ -423,7 +423,7 @@ static void take_born(struct dm_greeting *greeting, const redisReply *reply)
         greeting->server.since_us = (uint64_t)reply->integer;
     else
         warn_once(greeting, DM_STEP_BORN,
-                  "the server does not say since when it is there: after a failover two may own a mutex");
+                  "the server does not say how long it has existed: after a failover two threads may own a mutex");
 }
 
 /* "Not permitted" is an answer; a server that is only not ready is asked again, by a new greeting. */
@@ -548,8 +548,7 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
     find_line(info, "\nrole:", role, sizeof role);
     if (strcmp(role, "master") == 0 && dm_server_is_same(&server, &greeting->server))
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "the server is not the one any more that it was (its role is %.15s now)",
-             role);
+    snprintf(ret_reason, DM_REASON_ROOM, "the server is no longer the one it was (its role is now %.15s)", role);
     return false;
 }
 

@@ -25,7 +25,7 @@
 
 static const char no_vouchers[] = "too few masters of the Cluster have named this node lately: this process must reach "
                                   "the other masters, too";
-static const char no_word[] = "no majority of the sentinels has said lately that this server is the master";
+static const char no_word[] = "no majority of the sentinels has said recently that this server is the master";
 
 /*
  * Both by one look at the lock, because the number belongs to the server; takes no other lock, so that any caller may
@@ -436,8 +436,7 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     if (hooks->find_tag)
         dm_node_move(node, url->host, url->port);
     if (url->has_tls && !url->is_verified)
-        dm_log_warn(
-            "verify=none: whoever is on the way to the server can read the password, and grant and break locks");
+        dm_log_warn("verify=none: anyone between here and the server can read the password, and grant and break locks");
     if (open_master_watch(node)) {
         node->commands.link = open_link(&node->commands, commands_ready);
         node->inbox.link = open_link(&node->inbox, inbox_ready);

@@ -51,7 +51,7 @@ static struct dm_sentinel *describe(const struct dm_master_watch *master_watch, 
         return NULL;
     }
     snprintf(ret_reason, DM_REASON_ROOM,
-             "%d of %d sentinels have answered lately, and %d must agree on who the master is%s", heard,
+             "%d of %d sentinels have answered recently, and %d must agree on who the master is%s", heard,
              dm_council_size(council), majority, heard < majority ? ": list the present ones in the URL" : "");
     return missing >= 0 ? master_watch->sentinels[missing] : NULL;
 }
@@ -145,10 +145,10 @@ static void explain(struct dm_master_watch *master_watch, const struct dm_sentin
     dm_mutex_lock(&master_watch->lock);
     if (teller && told->host[0] && !dm_council_is_word(&master_watch->council, told))
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "the sentinel %.100s:%.8s names another master, %.100s:%.8s: all are asked again", teller->host,
+                 "the sentinel %.100s:%.8s names another master, %.100s:%.8s: asking all of them again", teller->host,
                  teller->port, told->host, told->port);
     else if (teller && !told->host[0])
-        snprintf(ret_reason, DM_REASON_ROOM, "the sentinel %.100s:%.8s knows no such master: all are asked again",
+        snprintf(ret_reason, DM_REASON_ROOM, "the sentinel %.100s:%.8s knows no such master: asking all of them again",
                  teller->host, teller->port);
     else
         missing = describe(master_watch, ret_reason);

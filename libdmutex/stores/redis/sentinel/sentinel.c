@@ -127,11 +127,11 @@ static int next_round(void *user, struct dm_command *ret_round)
 /* An error's own words, behind a hint where the usual mistake is known. */
 static bool complain(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
-    const char *text = reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of no known shape";
+    const char *text = reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of unknown shape";
     const char *hint = "";
 
     if (strncmp(text, "ERR unknown command", 19) == 0)
-        hint = "is no sentinel: a server with data stands in the place of sentinels: ";
+        hint = "is not a sentinel: a server with data is listed as a sentinel: ";
     else if (strncmp(text, "NOAUTH", 6) == 0 || strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOPERM", 6) == 0)
         hint = "give the sentinels' login by sentinel_user and sentinel_password_file: ";
     snprintf(ret_reason, DM_REASON_ROOM, "%s%.100s", hint, text);
