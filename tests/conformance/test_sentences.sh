@@ -112,9 +112,9 @@ tells 'cannot be used now' islocked
 result "a server that nobody can connect to is not one that does not answer in time"
 
 export DMUTEX_URL="unix://$scratch/none"
-DMUTEX_LOG=loud tells 'DMUTEX_LOG: "loud" is none of warn, info and debug' islocked
-DMUTEX_ONDOWN=never tells 'DMUTEX_ONDOWN=never is neither wait nor fail' islocked
-DMUTEX_ONLOST=panic tells 'DMUTEX_ONLOST=panic is none of' islocked
+DMUTEX_LOG=loud tells 'DMUTEX_LOG: "loud" is not warn, info or debug' islocked
+DMUTEX_ONDOWN=never tells 'DMUTEX_ONDOWN=never is ignored: it must be wait or fail' islocked
+DMUTEX_ONLOST=panic tells 'DMUTEX_ONLOST=panic is ignored' islocked
 result "values of variables that are not known are told"
 
 PATH=/nonexistent DMUTEX_TEST_SERVER='' ./ask group >output 2>&1 && complain "there is a server"

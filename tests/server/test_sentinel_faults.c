@@ -316,7 +316,7 @@ static void test_the_log_names_the_sentinel_that_says_another_master(void **stat
     actor = actor_start_with(the_server, url, log, NULL);
     actor_do(actor, "0", "lock f/doubts");
     say(liar, stranger);
-    wait_until(log_says(stranger, "all are asked again"));
+    wait_until(log_says(stranger, "asking all of them again"));
     snprintf(log, sizeof log, "the sentinel 127.0.0.1:%d ", liar->port);
     assert_output(log);
     assert_false(log_says(stranger, "gave no answer"));

@@ -148,7 +148,7 @@ static void test_words_say_so_when_a_server_stands_in_the_place_of_sentinels(voi
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster" OPTIONS, group.data[0]->port);
     tool_check_refusals(
         url, "fail  sentinel     127.0.0.1:", "is not a sentinel: a server with data is listed as a sentinel");
-    assert_output("-> the list in the URL is of sentinels");
+    assert_output("-> the URL must list sentinels");
 }
 
 /* The sentinels have a login of their own, which is not the data servers'. */

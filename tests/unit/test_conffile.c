@@ -137,13 +137,13 @@ static void test_a_mistake_is_told_with_its_line(void **state)
         { "[defaults]\nLease=\n", "Lease \"\" is not a time" },
         { "[defaults]\nHost=\n", ":2: Host is empty" },
         { "[defaults]\nLinger=soon\n", ":2: Linger \"soon\" is not a time" },
-        { "[defaults]\nLog=all\n", ":2: Log \"all\" is none of warn, info and debug" },
-        { "[defaults]\nLog=infor\n", ":2: Log \"infor\" is none of" },
-        { "[defaults]\nLog=info:log\n", ":2: Log \"info:log\" is none of" },
+        { "[defaults]\nLog=all\n", ":2: Log \"all\" is not warn, info or debug" },
+        { "[defaults]\nLog=infor\n", ":2: Log \"infor\" is not" },
+        { "[defaults]\nLog=info:log\n", ":2: Log \"info:log\" is not" },
         { "[defaults]\nMetrics=m.prom\n", ":2: Metrics \"m.prom\" is no absolute path" },
         { "[defaults]\nMetricsNames=1\n", ":2: MetricsNames \"1\" is neither yes nor no" },
         { "[defaults]\nOnDown=no\n", ":2: OnDown \"no\" is neither wait nor fail" },
-        { "[defaults]\nOnLost=signal:NONE\n", ":2: OnLost \"signal:NONE\" is none of log, abort and signal:NAME" },
+        { "[defaults]\nOnLost=signal:NONE\n", ":2: OnLost \"signal:NONE\" is not log, abort or signal:NAME" },
     };
 
     (void)state;
