@@ -233,6 +233,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/stores/redis/cluster/fleet_parts.h \
     libdmutex/stores/redis/cluster/groups.c \
     libdmutex/stores/redis/cluster/groups.h \
+    libdmutex/stores/redis/cluster/members.c \
     libdmutex/stores/redis/cluster/slot_map.c \
     libdmutex/stores/redis/cluster/slot_map.h \
     libdmutex/stores/redis/cluster/vouchers.c \
@@ -247,13 +248,14 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/stores/redis/node/node.h \
     libdmutex/stores/redis/parts.h \
     libdmutex/stores/redis/post.c \
+    libdmutex/stores/redis/release.c \
+    libdmutex/stores/redis/script.c \
     libdmutex/stores/redis/sentinel/council.c \
     libdmutex/stores/redis/sentinel/council.h \
     libdmutex/stores/redis/sentinel/master_watch.c \
     libdmutex/stores/redis/sentinel/master_watch.h \
     libdmutex/stores/redis/sentinel/sentinel.c \
     libdmutex/stores/redis/sentinel/sentinel.h \
-    libdmutex/stores/redis/store.c \
     libdmutex/stores/redis/view.c \
     libdmutex/stores/redis/wire/keys.c \
     libdmutex/stores/redis/wire/keys.h \
@@ -264,7 +266,7 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/stores/redis/wire/slots.h \
     libdmutex/stores/redis/wire/tls_of.c \
     libdmutex/stores/redis/wire/tls_of.h
-nodist_libdmutex_libredis_la_SOURCES = libdmutex/stores/redis/scripts.c
+nodist_libdmutex_libredis_la_SOURCES = libdmutex/stores/redis/wire/scripts.c
 
 # Each script becomes the string dm_lua_NAME. Files that begin with _ are only included by others.
 lua_scripts = \
@@ -308,8 +310,8 @@ lua_includes = \
     libdmutex/stores/redis/lua/_wanted.lua
 
 EXTRA_DIST += $(lua_scripts) $(lua_includes)
-CLEANFILES += libdmutex/stores/redis/scripts.c
-libdmutex/stores/redis/scripts.c: $(lua_scripts) $(lua_includes) build-aux/embed-lua.awk
+CLEANFILES += libdmutex/stores/redis/wire/scripts.c
+libdmutex/stores/redis/wire/scripts.c: $(lua_scripts) $(lua_includes) build-aux/embed-lua.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D)
 	$(AM_V_at)(cd $(srcdir) && $(AWK) -f build-aux/embed-lua.awk $(lua_scripts)) >$@.tmp
 	$(AM_V_at)mv $@.tmp $@
@@ -326,7 +328,15 @@ libdmutex_libquorum_la_SOURCES = \
     libdmutex/stores/quorum/parts.h \
     libdmutex/stores/quorum/quorum.c \
     libdmutex/stores/quorum/record.c \
-    libdmutex/stores/quorum/view.c
+    libdmutex/stores/quorum/view.c \
+    libdmutex/stores/quorum/ways.c
+
+# ---------------------------------------------------------------------------
+# stores: the table of all
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libstores.la
+libdmutex_libstores_la_CFLAGS = $(floor_cflags)
+libdmutex_libstores_la_SOURCES = libdmutex/stores/stores.c
 
 # ---------------------------------------------------------------------------
 # spawn: private servers
@@ -361,9 +371,14 @@ libdmutex_libprocess_la_SOURCES = \
     libdmutex/process/calls/join.c \
     libdmutex/process/calls/release.c \
     libdmutex/process/calls/release.h \
+    libdmutex/process/calls/wait.c \
     libdmutex/process/calls/wait.h \
+    libdmutex/process/claims/alarm.c \
+    libdmutex/process/claims/alarm.h \
     libdmutex/process/claims/due.c \
     libdmutex/process/claims/due.h \
+    libdmutex/process/claims/ending.c \
+    libdmutex/process/claims/ending.h \
     libdmutex/process/claims/fast.c \
     libdmutex/process/claims/fast.h \
     libdmutex/process/claims/leave.c \
@@ -371,12 +386,18 @@ libdmutex_libprocess_la_SOURCES = \
     libdmutex/process/claims/line.c \
     libdmutex/process/claims/line.h \
     libdmutex/process/claims/line_parts.h \
+    libdmutex/process/claims/metrics_due.c \
+    libdmutex/process/claims/metrics_due.h \
+    libdmutex/process/claims/process.c \
+    libdmutex/process/claims/process.h \
     libdmutex/process/claims/registry.c \
     libdmutex/process/claims/registry.h \
     libdmutex/process/claims/stats.c \
     libdmutex/process/claims/stats.h \
     libdmutex/process/claims/steps.c \
     libdmutex/process/claims/steps.h \
+    libdmutex/process/keep/gate.c \
+    libdmutex/process/keep/gate.h \
     libdmutex/process/keep/inbox.c \
     libdmutex/process/keep/inbox.h \
     libdmutex/process/keep/loop.c \
@@ -387,16 +408,20 @@ libdmutex_libprocess_la_SOURCES = \
     libdmutex/process/keep/metrics.h \
     libdmutex/process/keep/pump.c \
     libdmutex/process/keep/pump.h \
-    libdmutex/process/life/ending.c \
-    libdmutex/process/life/ending.h \
+    libdmutex/process/keep/returns.c \
+    libdmutex/process/keep/returns.h \
+    libdmutex/process/life/exit.c \
+    libdmutex/process/life/exit.h \
+    libdmutex/process/life/fork.c \
+    libdmutex/process/life/fork.h \
     libdmutex/process/life/lifetime.c \
     libdmutex/process/life/lifetime.h \
     libdmutex/process/life/runtime.c \
     libdmutex/process/life/runtime.h \
-    libdmutex/process/life/settings.c \
-    libdmutex/process/life/settings.h \
     libdmutex/process/life/testserver.c \
-    libdmutex/process/life/testserver.h
+    libdmutex/process/life/testserver.h \
+    libdmutex/process/settings.c \
+    libdmutex/process/settings.h
 
 # ---------------------------------------------------------------------------
 # names: of mutexes that a program names without saying so
@@ -442,8 +467,8 @@ up_to_core = libdmutex/libcore.la $(up_to_config)
 up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_quorum = libdmutex/libquorum.la $(up_to_redis)
-up_to_spawn = libdmutex/libspawn.la $(up_to_quorum)
+up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la $(up_to_redis)
+up_to_spawn = libdmutex/libspawn.la $(up_to_stores)
 up_to_process = libdmutex/libprocess.la $(up_to_spawn)
 up_to_names = libdmutex/libnames.la $(up_to_process)
 up_to_api = libdmutex/libapi.la $(up_to_names)
@@ -455,8 +480,8 @@ lib_LTLIBRARIES += libdmutex/libdmutex.la
 libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
-    libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libquorum.la \
-    libdmutex/libredis.la libdmutex/liblink.la $(up_to_store)
+    libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libstores.la \
+    libdmutex/libquorum.la libdmutex/libredis.la libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS
 libdmutex_libdmutex_la_SOURCES += \

@@ -75,12 +75,12 @@ $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_tests): $(up_to_api)
 tests_unit_test_metrics_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_clock_boot_ns \
-    -Wl,--wrap=dm_loop_wake_at \
+    -Wl,--wrap=dm_alarm_set \
     -Wl,--wrap=dm_runtime_count
 tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_clock_boot_ns \
-    -Wl,--wrap=dm_loop_rearm \
-    -Wl,--wrap=dm_loop_wake_at
+    -Wl,--wrap=dm_alarm_reset \
+    -Wl,--wrap=dm_alarm_set
 tests_unit_test_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
 EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h tests/unit/valgrind.supp
@@ -245,7 +245,7 @@ stop_wraps = \
     -Wl,--wrap=dm_inbox_take \
     -Wl,--wrap=dm_line_sit_down \
     -Wl,--wrap=dm_redis_acquire \
-    -Wl,--wrap=dm_release_await_pending \
+    -Wl,--wrap=dm_returns_await \
     -Wl,--wrap=dm_self_sleep \
     -Wl,--wrap=dm_visit_begin
 # programs that export functions of our dependencies: of hiredis; one that our module calls, and one that libssl calls
@@ -685,10 +685,10 @@ clang_archive = \
 tests/fuzz/clang/parts.a: \
     $(libdmutex_libbase_la_SOURCES) $(libdmutex_libconfig_la_SOURCES) $(libdmutex_libcore_la_SOURCES) \
     $(libdmutex_libstore_la_SOURCES) $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
-    $(libdmutex_libquorum_la_SOURCES) $(libdmutex_libtls_la_SOURCES) $(libdmutex_libopenssl_la_SOURCES) \
+    $(libdmutex_libquorum_la_SOURCES) libdmutex/stores/stores.c $(libdmutex_libtls_la_SOURCES) $(libdmutex_libopenssl_la_SOURCES) \
     $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libprocess_la_SOURCES) $(libdmutex_libnames_la_SOURCES) \
     $(libdmutex_libapi_la_SOURCES) \
-    libdmutex/stores/redis/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
+    libdmutex/stores/redis/wire/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
 tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))
 	$(AM_V_at)$(clang_archive)

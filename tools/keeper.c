@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/place.h"
-#include "process/life/settings.h"
+#include "process/settings.h"
 #include "shared/keeper_talk.h"
 
 /* A keeper that is stopped is passed over. */

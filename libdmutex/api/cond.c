@@ -11,6 +11,7 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "process/calls/condition.h"
+#include "process/life/runtime.h"
 #include "store/verdict.h"
 
 /* ---- the object -------------------------------------------------------------------------- */

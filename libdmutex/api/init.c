@@ -4,13 +4,16 @@
 #include <string.h>
 
 #include "api/local.h"
-#include "api/object.h"
 #include "base/error.h"
 #include "base/rank.h"
 #include "dmutex/mutex.h"
 #include "process/calls/release.h"
 #include "process/claims/leave.h"
 #include "process/claims/steps.h"
+#include "process/keep/returns.h"
+#include "process/life/runtime.h"
+
+#include "api/object.h"
 
 /*
  * Across hosts there are no priorities; the drop-in header takes inheritance for a hint. Asked for mutexes of the
@@ -147,7 +150,7 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
     char reason[DM_REASON_ROOM] = "";
     enum dm_verdict verdict;
 
-    dm_release_await_pending(runtime, name, &deadline);
+    dm_returns_await(runtime, name, &deadline);
     if (!target->is_anonymous && !target->is_robust && !name->is_not_recoverable)
         return 0;
     deadline = dm_runtime_call_deadline(runtime);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/ident.h"
 #include "base/log.h"
-#include "process/life/settings.h"
+#include "process/settings.h"
 
 _Static_assert(sizeof(pthread_mutex_t) <= DMUTEX_PRIVATE_NAME_ROOM, "libc's mutex has room in the place of the name");
 _Static_assert(offsetof(dmutex_t, dm_name) % _Alignof(pthread_mutex_t) == 0, "libc's mutex is aligned there");

@@ -9,7 +9,9 @@
 
 #include "api/local.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "names/automatic.h"
+#include "process/life/runtime.h"
 
 /* The public header spells these numbers out, because the header must compile without feature macros. */
 _Static_assert(sizeof(dmutex_t) == 256 && _Alignof(dmutex_t) == 8, "the size of dmutex_t is part of the ABI");
@@ -31,6 +33,7 @@ struct dm_visit dm_visit_begin(void)
 
 int dm_visit_end(struct dm_visit visit, int result)
 {
+    dm_log_deliver();
     pthread_setcancelstate(visit.cancel_state, NULL);
     errno = visit.kept_errno;
     return result;

@@ -7,7 +7,8 @@
 #include "api/object.h"
 #include "base/rank.h"
 #include "process/claims/steps.h"
-#include "process/life/ending.h"
+#include "process/life/exit.h"
+#include "process/life/runtime.h"
 #include "store/verdict.h"
 
 /* The claim that waits in the store's queue; a process has one for each line of threads.  State lock held. */
@@ -108,5 +109,5 @@ bool dm_view_is_reachable(void)
 
 void dm_view_leave(void)
 {
-    dm_ending_process(dm_runtime_peek());
+    dm_exit_process(dm_runtime_peek());
 }

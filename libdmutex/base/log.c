@@ -14,7 +14,6 @@
 #include "base/descriptor.h"
 #include "base/output.h"
 #include "base/rank.h"
-#include "base/self.h"
 #include "base/shield.h"
 #include "base/stderr.h"
 #include "base/text.h"
@@ -38,6 +37,7 @@ static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
 static void *callback_user;
 static struct line *waiting, **waiting_end = &waiting; /* for the callback, once no lock is held */
+static void (*on_kept)(void);                          /* atomic */
 static int env_level;                                  /* 0: nothing goes to env_fd */
 static int env_fd = STDERR_FILENO;                     /* atomic: a closed descriptor is opened anew */
 static char *env_path;         /* of the file at env_fd; NULL: standard error, which is the program's to redirect */
@@ -205,6 +205,7 @@ void dm_log_set_default(const char *value, const char *from)
 /* Without memory the line is lost, and nothing else. */
 static void keep_line(int level, const char *message)
 {
+    void (*kept)(void) = __atomic_load_n(&on_kept, __ATOMIC_RELAXED);
     struct line *line = malloc(sizeof *line);
 
     if (!line)
@@ -216,6 +217,18 @@ static void keep_line(int level, const char *message)
     *waiting_end = line;
     __atomic_store_n(&waiting_end, &line->next, __ATOMIC_RELAXED);
     dm_mutex_unlock(&lock);
+    if (kept)
+        kept();
+}
+
+bool dm_log_has_kept(void)
+{
+    return __atomic_load_n(&waiting_end, __ATOMIC_RELAXED) != &waiting;
+}
+
+void dm_log_on_kept(void (*kept)(void))
+{
+    __atomic_store_n(&on_kept, kept, __ATOMIC_RELAXED);
 }
 
 /*
@@ -237,11 +250,10 @@ static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
 }
 
 /*
- * The first look, without the lock, is a hint. It may miss a line that another thread is just adding; that thread holds
- * a lock and comes here when it gives the last one back.
+ * The first look, without the lock, is a hint: a line that another thread is just adding is delivered by that thread,
+ * or by the loop thread.
  *
- * A callback that calls the library, which it must not, comes here again by each unlock there: is_delivering ends the
- * nested call. A line that is logged meanwhile with a lock held waits for a later unlock, of any thread.
+ * A callback that calls the library, which it must not, comes here again: is_delivering ends the nested call.
  */
 void dm_log_deliver(void)
 {
@@ -250,7 +262,7 @@ void dm_log_deliver(void)
     void *user;
     struct line *line, *next;
 
-    if (is_delivering || __atomic_load_n(&waiting_end, __ATOMIC_RELAXED) == &waiting)
+    if (is_delivering || !dm_log_has_kept() || !dm_mutex_holds_none())
         return;
     is_delivering = true;
     for (line = take_lines(&log, &user); line; line = next) {
@@ -260,8 +272,6 @@ void dm_log_deliver(void)
         free(line);
     }
     is_delivering = false;
-    if (log)
-        dm_self_wake(dm_self_get()); /* a callback that has locked a mutex may have taken a post not meant for it */
 }
 
 bool dm_log_is_heard(int level)
@@ -295,10 +305,12 @@ static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
         message = line + write_head(level, line);
         vsnprintf(message, LINE_ROOM, format, args);
         dm_text_clean(message); /* the message may quote a server, or a name */
-        if (log && dm_mutex_holds_none())
+        if (log && dm_mutex_holds_none()) {
+            dm_log_deliver(); /* earlier lines first */
             log(level, message, user);
-        else if (log)
+        } else if (log) {
             keep_line(level, message);
+        }
         if (to_env)
             write_line(log_file(), line, strlen(line));
     }

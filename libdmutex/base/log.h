@@ -18,8 +18,15 @@ void dm_log_debug(const char *format, ...) DM_PRINTF(1, 2);
 /* True if a line of this level would reach a reader. */
 bool dm_log_is_heard(int level);
 
-/* Hands the application's callback the messages that were logged while a lock was held.  No lock held. */
+/*
+ * The application's callback runs outside all locks of ours.  So a message that is logged with a lock held is kept, and
+ * handed over by the end of the call (dm_visit_end()) or by the loop thread, which dm_log_on_kept() wakes.
+ *
+ * dm_log_deliver() does nothing with a lock held: a signal handler may have interrupted a section.
+ */
 void dm_log_deliver(void);
+bool dm_log_has_kept(void);
+void dm_log_on_kept(void (*kept)(void));
 
 /* The application's callback; NULL for none. */
 void dm_log_set(dmutex_log_fn log, void *user);

@@ -2,7 +2,6 @@
 #include "base/rank.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/poll.h"
 #include "base/real.h"
 
@@ -100,19 +99,12 @@ void dm_mutex_lock(struct dm_mutex *mutex)
     note(mutex->rank, 1);
 }
 
-/*
- * The last unlock delivers kept log lines, so the application's log callback may run in here, and take long.  The
- * callback must not call the library (dmutex_setlog_np()); if it does so all the same, nothing breaks, because the
- * caller looks anew at all that the lock guarded.
- */
 void dm_mutex_unlock(struct dm_mutex *mutex)
 {
     note(mutex->rank, -1);
     dm_real.mutex_unlock(&mutex->mutex);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     held_count--;
-    if (held_count == 0)
-        dm_log_deliver();
 }
 
 void dm_mutex_reset(struct dm_mutex *mutex)

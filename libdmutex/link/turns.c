@@ -168,7 +168,7 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     is_ended = link->session.is_ended;
     link->leader = me;
-    dm_mutex_unlock(&link->lock); /* a log callback in here may take a post of this thread: see dm_log_deliver() */
+    dm_mutex_unlock(&link->lock);
     is_posted = me->is_listening && dm_self_listen(me->self, &link->leader_bell);
     pthread_setcancelstate(me->cancel_state, NULL);
     if (!is_posted && !is_ended)

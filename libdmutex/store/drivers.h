@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stores that are compiled in.  Each is defined by its folder, which lies above this layer; process/ opens a store
- * by this declaration, and so includes no header of the folder.
+ * Opens a store by its URL.  The table of the stores is in stores/stores.c, above them all, so that who opens a store
+ * includes no header of its room, and no store knows another.
  */
 #ifndef DM_STORE_DRIVERS_H
 #define DM_STORE_DRIVERS_H
@@ -9,15 +9,22 @@
 #include "store/store.h"
 
 /*
- * A Redis or Valkey server, by any URL of struct dm_url.  `url` and `ident` stay the caller's, for as long as the store
- * is there; `host` is copied.  Nothing is connected yet.  NULL without memory or descriptors.
+ * Opens a store.  `url` and `ident` stay the caller's, for as long as the store is there; `host` is copied.  Nothing is
+ * connected yet.  NULL without memory or descriptors.
  */
-struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
+typedef struct dm_store *dm_open_fn(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
+
+/* By the table, which has a store for each kind of URL. */
+dm_open_fn dm_store_open;
+
+/* Redis or Valkey: one server, a group of Sentinel, or a Cluster. */
+dm_open_fn dm_redis_open;
 
 /*
- * A quorum: one such server for each host of the URL, of which a majority decides.  Otherwise as dm_redis_open(); `url`
- * is needed during the call only.
+ * A quorum: a store for each host of the URL, opened by open_child, of which a majority decides.  `url` is needed
+ * during the call only.
  */
-struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
+struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
+                                dm_open_fn *open_child);
 
 #endif

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "process/claims/alarm.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "process/keep/inbox.h"
-#include "process/keep/loop.h"
 #include "store/drivers.h"
 #include "stores/redis/parts.h"
 
@@ -61,15 +61,15 @@ const struct fuzzer fuzzer = { "messages", seeds, words, 50000, 4000000 };
 
 static struct dm_runtime runtime;
 
-void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
+void dm_alarm_set(struct dm_alarm *alarm, int64_t due_ns)
 {
-    (void)loop;
+    (void)alarm;
     (void)due_ns;
 }
 
-void dm_loop_nudge(struct dm_loop *loop)
+void dm_alarm_ring(struct dm_alarm *alarm)
 {
-    (void)loop;
+    (void)alarm;
 }
 
 /* ---- attempts ---------------------------------------------------------------------------- */

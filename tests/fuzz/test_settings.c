@@ -9,7 +9,7 @@
 #include "base/ident.h"
 #include "base/log.h"
 #include "fuzz.h"
-#include "process/life/settings.h"
+#include "process/settings.h"
 
 static const char *const seeds[] = {
     "DMUTEX_URL=redis://host:1\nDMUTEX_ONLOST=signal:SIGTERM\nDMUTEX_ONDOWN=fail",

@@ -145,14 +145,13 @@ struct dm_visit __wrap_dm_visit_begin(void)
     return __real_dm_visit_begin();
 }
 
-void __real_dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
-                                     const struct dm_deadline *deadline);
-void __wrap_dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
-                                     const struct dm_deadline *deadline);
-void __wrap_dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
-                                     const struct dm_deadline *deadline)
+void __real_dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name,
+                             const struct dm_deadline *deadline);
+void __wrap_dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name,
+                             const struct dm_deadline *deadline);
+void __wrap_dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline)
 {
-    __real_dm_release_await_pending(runtime, name, deadline);
+    __real_dm_returns_await(runtime, name, deadline);
     if (is_stop(STOP_RELEASED)) {
         plan_next();
         stand_still();

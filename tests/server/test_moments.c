@@ -14,6 +14,7 @@
 #include "pair.h"
 #include "process/claims/steps.h"
 #include "process/keep/loop.h"
+#include "process/life/runtime.h"
 #include "stores/redis/parts.h"
 
 #define NAMES 150     /* more than a batch */

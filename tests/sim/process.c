@@ -12,9 +12,9 @@
 #include "plain.h"
 #include "process/claims/fast.h"
 #include "process/claims/line.h"
-#include "process/keep/loop.h"
+#include "process/keep/gate.h"
 #include "process/keep/pump.h"
-#include "process/life/ending.h"
+#include "process/life/exit.h"
 #include "store/calls.h"
 #include "work.h"
 #include "world.h"
@@ -290,38 +290,40 @@ int __wrap_pthread_setcancelstate(int state, int *ret_before)
     return 0;
 }
 
-/* ---- process/keep/loop.c ---------------------------------------------------------------------- */
+/* ---- process/claims/alarm.c, process/keep/gate.c and loop.c ------------------------------ */
 
-void dm_loop_nudge(struct dm_loop *loop)
+void dm_alarm_ring(struct dm_alarm *alarm)
 {
+    struct loop *loop = (struct loop *)alarm;
+
     loop->is_nudged = true;
     thread_wake(loop->process->loop_thread);
 }
 
-void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
+void dm_alarm_set(struct dm_alarm *alarm, int64_t due_ns)
 {
-    if (due_ns >= loop->due_ns)
+    if (due_ns >= alarm->due_ns)
         return;
-    loop->due_ns = due_ns;
-    dm_loop_nudge(loop);
+    alarm->due_ns = due_ns;
+    dm_alarm_ring(alarm);
 }
 
-void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
+void dm_alarm_reset(struct dm_alarm *alarm, int64_t due_ns)
 {
-    loop->due_ns = due_ns;
+    alarm->due_ns = due_ns;
 }
 
-void dm_loop_leave_gate(void)
+void dm_gate_leave(void)
 {
 }
 
-void dm_loop_enter_gate(void)
+void dm_gate_enter(void)
 {
 }
 
 static void run_loop(struct thread *thread)
 {
-    struct dm_loop *loop = &thread->process->loop;
+    struct loop *loop = &thread->process->loop;
     struct dm_runtime *runtime = &thread->process->runtime;
     struct dm_watch watch; /* the network wakes this thread, not a descriptor */
 
@@ -329,13 +331,13 @@ static void run_loop(struct thread *thread)
     for (;;) {
         dm_watch_clear(&watch);
         dm_store_watch(runtime->store, &watch);
-        dm_watch_until(&watch, loop->due_ns);
+        dm_watch_until(&watch, loop->alarm.due_ns);
         if (!loop->is_nudged && watch.due_ns > dm_clock_boot_ns())
             thread_wait(watch.due_ns);
         loop->is_nudged = false;
         if (server_count() > 1)
             dm_store_turn(runtime->store);
-        if (loop->due_ns <= dm_clock_boot_ns())
+        if (loop->alarm.due_ns <= dm_clock_boot_ns())
             dm_pump_run(runtime);
     }
 }
@@ -424,7 +426,7 @@ void process_exit(void)
     struct process *process = current_process;
 
     world_note("p%d exits", process->number);
-    dm_ending_process(&process->runtime);
+    dm_exit_process(&process->runtime);
     world_at(world_now(), exit_now, process, 0);
     thread_wait(DM_NEVER);
 }

@@ -13,6 +13,7 @@
 #ifndef SIM_PROCESS_H
 #define SIM_PROCESS_H
 
+#include "process/claims/alarm.h"
 #include "process/life/runtime.h"
 #include "server.h"
 
@@ -20,9 +21,10 @@ struct dm_link;
 struct fiber;
 struct thread;
 
-struct dm_loop {
+/* Stands in for the loop thread's: the alarm comes first, because the library has a pointer to it alone. */
+struct loop {
+    struct dm_alarm alarm;
     struct process *process;
-    int64_t due_ns;
     bool is_nudged;
 };
 
@@ -39,7 +41,7 @@ struct process {
     int64_t rate_ppm; /* speed of the clock: 1000000 is right */
     struct dm_runtime runtime;
     struct dm_url url;
-    struct dm_loop loop;
+    struct loop loop;
     struct dm_link *links[LINKS_MAX];
     int link_count;
     uint64_t last_serial;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library's process/life/runtime.h: a runtime for each process, and the store that the run is about. */
+/* The library's process/claims/process.h: a runtime for each process, and the store that the run is about. */
 #include "process.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "marks.h"
 #include "plain.h"
 #include "process/keep/inbox.h"
-#include "process/keep/loop.h"
 #include "process/keep/pump.h"
+#include "process/life/fork.h"
 #include "process/life/lifetime.h"
 #include "sentinels.h"
 #include "store/drivers.h"
@@ -87,7 +87,7 @@ static void store_tells(void *user)
 
 static void changed(void *user)
 {
-    dm_loop_nudge(((struct dm_runtime *)user)->loop);
+    dm_alarm_ring(((struct dm_runtime *)user)->alarm);
 }
 
 static bool is_in_need(void *user, unsigned *ret_lease_ms)
@@ -109,10 +109,8 @@ static void open_store(struct dm_runtime *runtime)
 
     if (plain_is_there())
         runtime->store = plain_open(process_current(), &host);
-    else if (runtime->url->kind == DM_URL_QUORUM)
-        runtime->store = dm_quorum_open(runtime->url, &runtime->ident, &host);
     else
-        runtime->store = dm_redis_open(runtime->url, &runtime->ident, &host);
+        runtime->store = dm_store_open(runtime->url, &runtime->ident, &host);
     marks_put(runtime->store);
     hooks_put(runtime->store);
 }
@@ -166,10 +164,10 @@ void process_make_runtime(struct process *process)
         point_at_cluster(&process->url);
     else if (server_count() > 1)
         point_at_quorum(&process->url);
-    process->loop = (struct dm_loop){ .process = process, .due_ns = DM_NEVER };
+    process->loop = (struct loop){ .alarm.due_ns = DM_NEVER, .process = process };
     runtime->pid = getpid();
     runtime->url = &process->url;
-    runtime->loop = &process->loop;
+    runtime->alarm = &process->loop.alarm;
     snprintf(runtime->ident.uuid, sizeof runtime->ident.uuid, "%08x%024llx", (unsigned)process->number,
              (unsigned long long)chance_word(CHANCE_WORK));
     snprintf(runtime->ident.label, sizeof runtime->ident.label, "%d host sim", process->number);

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "process/keep/loop.h"
+#include "process/claims/alarm.h"
+#include "process/keep/metrics.h"
 #include "process/life/runtime.h"
 
 static int64_t now_ns, due_ns;
@@ -37,10 +38,10 @@ int64_t __wrap_dm_clock_boot_ns(void)
     return now_ns;
 }
 
-void __wrap_dm_loop_wake_at(struct dm_loop *loop, int64_t when_ns);
-void __wrap_dm_loop_wake_at(struct dm_loop *loop, int64_t when_ns)
+void __wrap_dm_alarm_set(struct dm_alarm *alarm, int64_t when_ns);
+void __wrap_dm_alarm_set(struct dm_alarm *alarm, int64_t when_ns)
 {
-    (void)loop;
+    (void)alarm;
     due_ns = when_ns;
 }
 

@@ -16,9 +16,9 @@
 
 #include "../lib/range.h"
 #include "base/log.h"
+#include "process/claims/alarm.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
-#include "process/keep/loop.h"
 #include "process/keep/pump.h"
 
 #define LEASE_MS 3000
@@ -39,17 +39,17 @@ int64_t __wrap_dm_clock_boot_ns(void)
     return now_ns;
 }
 
-void __wrap_dm_loop_wake_at(struct dm_loop *loop, int64_t when_ns);
-void __wrap_dm_loop_wake_at(struct dm_loop *loop, int64_t when_ns)
+void __wrap_dm_alarm_set(struct dm_alarm *alarm, int64_t when_ns);
+void __wrap_dm_alarm_set(struct dm_alarm *alarm, int64_t when_ns)
 {
-    (void)loop;
+    (void)alarm;
     due_ns = when_ns < due_ns ? when_ns : due_ns;
 }
 
-void __wrap_dm_loop_rearm(struct dm_loop *loop, int64_t when_ns);
-void __wrap_dm_loop_rearm(struct dm_loop *loop, int64_t when_ns)
+void __wrap_dm_alarm_reset(struct dm_alarm *alarm, int64_t when_ns);
+void __wrap_dm_alarm_reset(struct dm_alarm *alarm, int64_t when_ns)
 {
-    (void)loop;
+    (void)alarm;
     due_ns = when_ns;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stores/redis/wire/reply, and the readers of replies and messages in stores/redis/store: no byte of a server is
+ * stores/redis/wire/reply, and the readers of replies and messages in stores/redis/script: no byte of a server is
  * trusted, and only an exact answer of the library's scripts is a grant.
  */
 #include <setjmp.h>

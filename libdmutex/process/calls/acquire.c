@@ -11,10 +11,9 @@
 #include "base/rank.h"
 #include "process/calls/call.h"
 #include "process/calls/explain.h"
-#include "process/calls/wait.h"
+#include "process/claims/ending.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
-#include "process/life/ending.h"
 #include "store/verdict.h"
 
 /*
@@ -22,17 +21,6 @@
  * server, then leaves the settling to the loop thread.
  */
 #define SETTLE_NS (50 * DM_NS_PER_MS)
-
-/* How long a thread waits for the inbox before the next try to lock without the inbox. */
-#define INBOX_NS DM_NS_PER_S
-
-/* Pauses between tries while the server answers that the server is not ready. */
-#define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
-
-void dm_wait_lock(struct dm_wait *wait)
-{
-    dm_ending_lock(wait->runtime);
-}
 
 /* A sleep in a section with the state lock. */
 static void rest(struct dm_wait *wait)
@@ -79,14 +67,6 @@ static int look_at_own(struct dm_wait *wait)
     return DM_GO_ON;
 }
 
-bool dm_wait_make_claim(struct dm_wait *wait)
-{
-    dm_assert_held(DM_RANK_STATE);
-    wait->claim = dm_registry_claim(&wait->runtime->registry, wait->name, wait->target->lease_ms,
-                                    wait->target->maxhold_ms, wait->target->is_robust);
-    return wait->claim != NULL;
-}
-
 /* ---- asking ------------------------------------------------------------------------------ */
 
 static int count_pending(const struct dm_name *name)
@@ -125,15 +105,6 @@ static int collect_owed(struct dm_wait *wait, struct dm_owed **ret_owed)
 static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answer *answer)
 {
     return wait->may_wait && answer->verdict == DM_SAYS_BUSY;
-}
-
-/* The server answers, but is not ready: leave the server some time. */
-void dm_wait_rest(struct dm_wait *wait)
-{
-    struct dm_deadline until = dm_deadline_sooner(&wait->patience, wait->pause_ns);
-
-    dm_self_sleep(dm_self_get(), &until);
-    wait->pause_ns = wait->pause_ns * 2 < PAUSE_MAX_NS ? wait->pause_ns * 2 : PAUSE_MAX_NS;
 }
 
 /*
@@ -357,56 +328,17 @@ int dm_wait_settle_queued(struct dm_wait *wait)
 
 /* ---- the way through --------------------------------------------------------------------- */
 
-enum dm_phase dm_wait_phase(struct dm_wait *wait)
-{
-    enum dm_phase phase;
-
-    dm_wait_lock(wait);
-    phase = wait->claim->hold.phase;
-    dm_state_unlock();
-    return phase;
-}
-
 /* True when asking is over without an answer. */
 static bool is_out_of_patience(const struct dm_wait *wait)
 {
     return dm_deadline_left_ns(&wait->patience) == 0;
 }
 
-/*
- * Grants must be able to reach us before the thread asks for a place in the queue.  Without an inbox the thread goes on
- * asking without a place: slowly, but the lock stays within reach.  The name is pinned.
- */
-static void wait_for_inbox(struct dm_wait *wait, const struct dm_name *name)
-{
-    struct dm_store *store = wait->runtime->store;
-    struct dm_deadline until = dm_deadline_sooner(&wait->patience, INBOX_NS);
-
-    dm_assert_held(DM_RANK_STATE);
-    dm_state_unlock();
-    if (!dm_store_await_able(store, name->place, DM_TELLS, &until))
-        dm_store_reason(store, name->place, DM_TELLS, wait->reason);
-    dm_wait_lock(wait);
-}
-
-void dm_wait_open_inbox(struct dm_wait *wait)
-{
-    struct dm_runtime *runtime = wait->runtime;
-    struct dm_name *name = dm_registry_find(&runtime->registry, wait->target->key);
-
-    dm_assert_held(DM_RANK_STATE);
-    if (!name || dm_store_is_able(runtime->store, name->place, DM_TELLS))
-        return;
-    dm_registry_pin(name);
-    wait_for_inbox(wait, name);
-    dm_registry_unpin(&runtime->registry, name);
-}
-
 static bool is_asked(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
     if (wait->is_inbox_needed)
-        wait_for_inbox(wait, wait->name);
+        dm_wait_for_inbox(wait, wait->name);
     if (wait->claim->hold.phase == DM_ASKING) /* or a message was quicker */
         ask(wait);
     return wait->claim->hold.phase != DM_ASKING || !is_out_of_patience(wait);
@@ -428,30 +360,6 @@ static struct dm_deadline patience_of(const struct dm_wait *wait)
     if (wait->deadline.is_endless)
         return wait->runtime->settings.fails_when_down ? dm_runtime_call_deadline(wait->runtime) : wait->deadline;
     return left_ns >= SETTLE_NS ? wait->deadline : dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
-}
-
-bool dm_wait_is_server_gone(struct dm_wait *wait)
-{
-    if (wait->is_pledged || !wait->runtime->settings.fails_when_down || !wait->deadline.is_endless)
-        return false;
-    wait->looks_in_vain =
-        dm_store_is_able(wait->runtime->store, wait->name->place, DM_ASKS) ? 0 : wait->looks_in_vain + 1;
-    if (wait->looks_in_vain < 2)
-        return false;
-    dm_store_reason(wait->runtime->store, wait->name->place, DM_ASKS, wait->reason);
-    return true;
-}
-
-bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
-{
-    return dm_store_sleep(wait->runtime->store, wait->name->place, until, PTHREAD_CANCEL_DISABLE);
-}
-
-struct dm_deadline dm_wait_limit(const struct dm_wait *wait)
-{
-    if (wait->deadline.is_endless && wait->runtime->settings.fails_when_down)
-        return dm_runtime_call_deadline(wait->runtime);
-    return wait->deadline;
 }
 
 /* Sleeps until there may be news.  DM_GO_ON, or the end of the call. */

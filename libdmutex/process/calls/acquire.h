@@ -3,20 +3,18 @@
 #ifndef DM_PROCESS_CALLS_ACQUIRE_H
 #define DM_PROCESS_CALLS_ACQUIRE_H
 
-#include "process/life/runtime.h"
+#include "process/calls/wait.h"
 
-/* A mutex object, read and checked: the object itself is not touched any more. */
-struct dm_target {
-    char key[DMUTEX_NAME_MAX_NP + 2]; /* as in struct dm_name */
-    int type;
-    bool is_robust;
-    bool is_anonymous;
-    bool is_fair;
-    uint32_t lease_ms;     /* 0: the default */
-    uint32_t own_lease_ms; /* as the object spells the lease */
-    uint32_t maxhold_ms;
-    uint32_t linger_ms;
-};
+/*
+ * The deadline has passed while queued: the server says whether the call leaves or owns.  As settle of struct dm_wait.
+ */
+int dm_wait_settle_queued(struct dm_wait *wait);
+
+/*
+ * From the claim's phase to the end of the call: 0 or an errno value, noted.  State lock held, and given up while the
+ * call waits.
+ */
+int dm_wait_run(struct dm_wait *wait);
 
 /*
  * Locks for the calling thread, like dmutex_lock() and similar functions: 0 or an errno value, noted.

@@ -13,7 +13,7 @@
 #ifndef DM_PROCESS_CALLS_CALL_H
 #define DM_PROCESS_CALLS_CALL_H
 
-#include "process/life/runtime.h"
+#include "process/claims/process.h"
 
 struct dm_call {
     struct dm_runtime *runtime;

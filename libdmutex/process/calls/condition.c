@@ -11,8 +11,8 @@
 #include "process/calls/explain.h"
 #include "process/calls/release.h"
 #include "process/calls/wait.h"
+#include "process/claims/ending.h"
 #include "process/claims/steps.h"
-#include "process/life/ending.h"
 #include "store/verdict.h"
 
 /* One call of dm_condition_wait(); on the calling thread's stack. */

@@ -4,11 +4,11 @@
 #include "base/error.h"
 #include "base/rank.h"
 #include "process/calls/call.h"
+#include "process/claims/ending.h"
 #include "process/claims/leave.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "process/keep/pump.h"
-#include "process/life/ending.h"
 #include "store/verdict.h"
 
 /* ---- unlock ------------------------------------------------------------------------------ */
@@ -115,37 +115,6 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
             dm_line_drop(&runtime->registry, claim);
     }
     dm_state_unlock();
-}
-
-/* ---- all pending releases ---------------------------------------------------------------- */
-
-static bool is_any_pending(struct dm_runtime *runtime, const struct dm_name *name)
-{
-    const struct dm_claim *claim;
-    bool is_any;
-
-    dm_state_lock();
-    claim = runtime->registry.claims;
-    while (claim && !(dm_hold_is_returning(&claim->hold) && (!name || claim->name == name)))
-        claim = claim->next;
-    is_any = claim != NULL;
-    dm_state_unlock();
-    return is_any;
-}
-
-/*
- * A release that the store refuses, or that waits for a loss to be told, is sent again later: nothing is on the way
- * then, so the drain does not wait.
- */
-void dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
-                              const struct dm_deadline *deadline)
-{
-    while (is_any_pending(runtime, name) && dm_deadline_left_ns(deadline) > 0) {
-        dm_pump_send_releases(runtime);
-        dm_store_drain(runtime->store, deadline);
-        if (is_any_pending(runtime, name))
-            dm_runtime_pause(deadline);
-    }
 }
 
 /* ---- renew, consistent ------------------------------------------------------------------- */

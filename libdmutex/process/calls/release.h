@@ -23,11 +23,4 @@ int dm_release_abandon(struct dm_runtime *runtime, const char *key);
 /* The same for all holds of the calling thread. */
 void dm_release_abandon_all(struct dm_runtime *runtime);
 
-/*
- * Waits until every release of this process, or of one name, is confirmed, or the deadline has passed; sends the
- * releases that are due.  name NULL: all.
- */
-void dm_release_await_pending(struct dm_runtime *runtime, const struct dm_name *name,
-                              const struct dm_deadline *deadline);
-
 #endif

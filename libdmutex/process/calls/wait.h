@@ -7,13 +7,26 @@
 #ifndef DM_PROCESS_CALLS_WAIT_H
 #define DM_PROCESS_CALLS_WAIT_H
 
-#include "process/calls/acquire.h"
+#include "process/claims/process.h"
 
 /* Not a result: the call goes on. */
 enum { DM_GO_ON = -1 };
 
 /* The first of the pauses, each longer, between tries while the server answers that the server is not ready. */
 #define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
+
+/* A mutex object, read and checked: the object itself is not touched any more. */
+struct dm_target {
+    char key[DMUTEX_NAME_MAX_NP + 2]; /* as in struct dm_name */
+    int type;
+    bool is_robust;
+    bool is_anonymous;
+    bool is_fair;
+    uint32_t lease_ms;     /* 0: the default */
+    uint32_t own_lease_ms; /* as the object spells the lease */
+    uint32_t maxhold_ms;
+    uint32_t linger_ms;
+};
 
 struct dm_wait {
     struct dm_runtime *runtime;
@@ -59,6 +72,13 @@ struct dm_deadline dm_wait_limit(const struct dm_wait *wait);
 bool dm_wait_is_server_gone(struct dm_wait *wait);
 
 /*
+ * Grants must be able to reach us before the thread asks for a place in the queue.  Without an inbox the thread goes on
+ * asking without a place: slowly, but the lock stays within reach.  The name is pinned; state lock held, and given up
+ * meanwhile.
+ */
+void dm_wait_for_inbox(struct dm_wait *wait, const struct dm_name *name);
+
+/*
  * Waits until messages about the mutex of the target, which the process uses, can reach us, or for a while; the reason
  * is noted.  State lock held, and given up meanwhile.
  */
@@ -68,12 +88,5 @@ void dm_wait_open_inbox(struct dm_wait *wait);
 void dm_wait_rest(struct dm_wait *wait);
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
-int dm_wait_settle_queued(struct dm_wait *wait);
-
-/*
- * From the claim's phase to the end of the call: 0 or an errno value, noted.  State lock held, and given up while the
- * call waits.
- */
-int dm_wait_run(struct dm_wait *wait);
 
 #endif

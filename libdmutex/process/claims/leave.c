@@ -3,10 +3,10 @@
 #include "process/claims/leave.h"
 
 #include "base/rank.h"
+#include "process/claims/alarm.h"
 #include "process/claims/fast.h"
 #include "process/claims/line_parts.h"
 #include "process/claims/steps.h"
-#include "process/keep/loop.h"
 
 static void pass(struct dm_claim *claim)
 {
@@ -50,7 +50,7 @@ static enum dm_next decide(struct dm_runtime *runtime, struct dm_claim *claim, i
     if (!is_told && (line->first || claim->tenure->linger_ms)) {
         runtime->registry.inboxes_wanted += !claim->name->wants_inbox;
         claim->name->wants_inbox = true;
-        dm_loop_wake_at(runtime->loop, now_ns);
+        dm_alarm_set(runtime->alarm, now_ns);
     }
     return dm_tenure_next(claim->tenure, &leave);
 }

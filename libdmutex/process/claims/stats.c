@@ -2,7 +2,7 @@
 #include "process/claims/stats.h"
 
 #include "base/rank.h"
-#include "process/life/runtime.h"
+#include "process/claims/process.h"
 
 /* The first bucket ends at 4 us: shorter times are of the fast path, or of a mutex that was not waited for. */
 #define FIRST_SHIFT 2

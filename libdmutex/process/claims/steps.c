@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/rank.h"
+#include "process/claims/alarm.h"
 #include "process/claims/line_parts.h"
-#include "process/keep/loop.h"
 
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
 #define CLOCK_STEP_NS (200 * DM_NS_PER_MS)
@@ -51,8 +51,8 @@ static void follow(struct dm_runtime *runtime, struct dm_claim *claim, unsigned 
         dm_self_wake(claim->self);
     dm_due_plan(&runtime->registry, claim);
     if (dm_hold_is_waiting(&claim->hold))
-        dm_loop_wake_at(runtime->loop, now_ns + LOOK_NS);
-    dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
+        dm_alarm_set(runtime->alarm, now_ns + LOOK_NS);
+    dm_alarm_set(runtime->alarm, dm_hold_next_ns(&claim->hold));
 }
 
 /*
@@ -131,7 +131,7 @@ void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
 void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim)
 {
     dm_due_plan(&runtime->registry, claim);
-    dm_loop_wake_at(runtime->loop, dm_hold_next_ns(&claim->hold));
+    dm_alarm_set(runtime->alarm, dm_hold_next_ns(&claim->hold));
     dm_step_reopen(runtime, claim);
 }
 
@@ -154,7 +154,7 @@ void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool i
     name->must_serve = true;
     runtime->registry.names_to_serve++;
     if (is_soon)
-        dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+        dm_alarm_set(runtime->alarm, dm_clock_boot_ns());
 }
 
 bool dm_step_released(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer)

@@ -6,7 +6,7 @@
 #ifndef DM_PROCESS_CLAIMS_STEPS_H
 #define DM_PROCESS_CLAIMS_STEPS_H
 
-#include "process/life/runtime.h"
+#include "process/claims/process.h"
 
 /*
  * One step.  State lock held.  Frees the claim if the record may go: not while the thread is in a call about the claim,

@@ -12,42 +12,27 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/log.h"
 #include "base/poll.h"
 #include "base/rank.h"
 #include "base/thread.h"
+#include "process/claims/alarm.h"
+#include "process/claims/process.h"
+#include "process/keep/gate.h"
 #include "process/keep/pump.h"
-#include "process/life/runtime.h"
 
 struct dm_loop {
+    struct dm_alarm alarm;
     struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
     GMainContext *context;
     GSource *source;
     struct dm_watch watch; /* the bell, and the store's */
-    int bell;              /* dm_loop_nudge() rings the bell */
     int64_t planned_ns;    /* when the next turn is due, whatever happens */
-
-    /* Guarded by dm_state_lock(): when the pump runs next. */
-    int64_t due_ns;
 };
 
 static struct dm_loop *the_loop; /* of this process; rank START guards the making */
 
-static struct dm_mutex gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
-
-/* Set in the loop thread, which plans anew before sleeping, and needs no waking. */
-static __thread struct dm_loop *own_loop;
-
-/* The thread has no lock of the library in the callback. */
-void dm_loop_leave_gate(void)
-{
-    dm_assert_held(DM_RANK_GATE);
-    dm_mutex_unlock(&gate);
-}
-
-void dm_loop_enter_gate(void)
-{
-    dm_mutex_lock(&gate);
-}
+static __thread struct dm_loop *own_loop; /* set in the loop thread */
 
 /*
  * Descriptors that the loop waits for are polled here and not told to glib, because glib writes to its own eventfd with
@@ -58,12 +43,12 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
     struct dm_loop *loop = own_loop;
     struct dm_watch *watch = &loop->watch;
 
-    dm_mutex_unlock(&gate);
+    dm_mutex_unlock(&dm_gate);
     dm_poll(watch->polled, (unsigned)watch->count, timeout_ms < 0 ? DM_NEVER : timeout_ms * DM_NS_PER_MS);
     dm_mutex_pause();
-    dm_mutex_lock(&gate);
+    dm_mutex_lock(&dm_gate);
     if (watch->count && watch->polled[0].revents)
-        dm_bell_answer(&loop->bell);
+        dm_bell_answer(&loop->alarm.bell);
     for (guint i = 0; i < count; i++)
         fds[i].revents = 0;
     return 0;
@@ -86,10 +71,10 @@ static void plan(struct dm_loop *loop)
     struct dm_runtime *runtime = served(loop);
 
     dm_watch_clear(&loop->watch);
-    dm_watch_poll(&loop->watch, __atomic_load_n(&loop->bell, __ATOMIC_RELAXED), POLLIN);
+    dm_watch_poll(&loop->watch, __atomic_load_n(&loop->alarm.bell, __ATOMIC_RELAXED), POLLIN);
     dm_store_watch(runtime->store, &loop->watch);
     dm_state_lock();
-    loop->planned_ns = MIN(loop->watch.due_ns, loop->due_ns);
+    loop->planned_ns = MIN(loop->watch.due_ns, loop->alarm.due_ns);
     dm_state_unlock();
     dm_store_note_look(runtime->store, loop->planned_ns);
 }
@@ -139,7 +124,7 @@ static bool is_pump_due(struct dm_loop *loop)
     bool is_due;
 
     dm_state_lock();
-    is_due = loop->due_ns <= dm_clock_boot_ns();
+    is_due = loop->alarm.due_ns <= dm_clock_boot_ns();
     dm_state_unlock();
     return is_due;
 }
@@ -158,48 +143,42 @@ static gboolean turn(GSource *source, GSourceFunc callback, gpointer user)
     return G_SOURCE_CONTINUE;
 }
 
+static void deliver_log(void)
+{
+    if (!dm_log_has_kept())
+        return;
+    dm_gate_leave();
+    dm_log_deliver();
+    dm_gate_enter();
+}
+
 /* Never ends: a destructor of the program may still unlock a mutex while other threads end. */
 static void *run(void *user)
 {
     struct dm_loop *loop = user;
 
     own_loop = loop;
+    dm_alarm_is_own = true;
     pthread_setname_np(pthread_self(), "dmutex");
-    dm_mutex_lock(&gate);
+    dm_mutex_lock(&dm_gate);
     for (;;) {
         plan(loop);
         g_main_context_iteration(loop->context, TRUE);
+        deliver_log();
     }
     return NULL;
 }
 
-/* ---- from other threads ------------------------------------------------------------------ */
-
-/* Rings only for an earlier moment: most steps of a claim plan a later one, and must not cost a switch of threads. */
-void dm_loop_wake_at(struct dm_loop *loop, int64_t due_ns)
-{
-    dm_assert_held(DM_RANK_STATE);
-    if (due_ns >= loop->due_ns)
-        return;
-    loop->due_ns = due_ns;
-    dm_loop_nudge(loop);
-}
-
-/* By the loop thread, which looks at due_ns again before it sleeps, so that it needs no bell. */
-void dm_loop_rearm(struct dm_loop *loop, int64_t due_ns)
-{
-    dm_assert_held(DM_RANK_STATE);
-    loop->due_ns = due_ns;
-}
-
-/* The bell counts, and a ring between the plan and the poll is not lost. */
-void dm_loop_nudge(struct dm_loop *loop)
-{
-    if (!own_loop)
-        dm_bell_ring(&loop->bell);
-}
-
 /* ---- beginning --------------------------------------------------------------------------- */
+
+/* A thread that has logged with a lock held may sleep before it can hand the line over. */
+static void log_kept(void)
+{
+    struct dm_loop *loop = __atomic_load_n(&the_loop, __ATOMIC_ACQUIRE);
+
+    if (loop)
+        dm_alarm_ring(&loop->alarm);
+}
 
 /* All signals are blocked there, so that the program's handlers run in the program's threads. */
 static bool start_thread(struct dm_loop *loop)
@@ -230,10 +209,10 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     if (!loop)
         return NULL;
     loop->runtime = runtime;
-    loop->due_ns = DM_NEVER;
-    loop->bell = dm_bell_open();
-    if (loop->bell < 0 || !can_have_context() || !dm_watch_init(&loop->watch)) {
-        dm_bell_close(loop->bell);
+    loop->alarm.due_ns = DM_NEVER;
+    loop->alarm.bell = dm_bell_open();
+    if (loop->alarm.bell < 0 || !can_have_context() || !dm_watch_init(&loop->watch)) {
+        dm_bell_close(loop->alarm.bell);
         free(loop);
         return NULL;
     }
@@ -242,14 +221,14 @@ static struct dm_loop *make(struct dm_runtime *runtime)
     loop->source = g_source_new(&functions, sizeof(GSource) + sizeof loop);
     *(struct dm_loop **)(loop->source + 1) = loop;
     g_source_attach(loop->source, loop->context);
-    runtime->loop = loop;
+    runtime->alarm = &loop->alarm;
     if (start_thread(loop))
         return loop;
-    runtime->loop = NULL;
+    runtime->alarm = NULL;
     g_source_destroy(loop->source);
     g_source_unref(loop->source);
     g_main_context_unref(loop->context);
-    dm_bell_close(loop->bell);
+    dm_bell_close(loop->alarm.bell);
     dm_watch_free(&loop->watch);
     free(loop);
     return NULL;
@@ -263,12 +242,13 @@ bool dm_loop_serve(struct dm_runtime *runtime)
 {
     dm_assert_held(DM_RANK_START);
     if (!the_loop) {
-        the_loop = make(runtime);
+        __atomic_store_n(&the_loop, make(runtime), __ATOMIC_RELEASE);
+        dm_log_on_kept(log_kept);
         return the_loop != NULL;
     }
-    runtime->loop = the_loop;
+    runtime->alarm = &the_loop->alarm;
     __atomic_store_n(&the_loop->runtime, runtime, __ATOMIC_RELEASE);
-    dm_loop_nudge(the_loop);
+    dm_alarm_ring(&the_loop->alarm);
     return true;
 }
 
@@ -277,13 +257,13 @@ bool dm_loop_serve(struct dm_runtime *runtime)
 /* A fork inside a callback of the application finds the gate left by this very thread. */
 void dm_loop_fork_prepare(void)
 {
-    dm_mutex_lock(&gate);
+    dm_mutex_lock(&dm_gate);
 }
 
 /* The thread goes on from its poll, or from its wait for the gate. */
 void dm_loop_fork_parent(void)
 {
-    dm_mutex_unlock(&gate);
+    dm_mutex_unlock(&dm_gate);
 }
 
 /*
@@ -292,10 +272,11 @@ void dm_loop_fork_parent(void)
  */
 void dm_loop_fork_child(void)
 {
-    dm_mutex_reset(&gate);
+    dm_mutex_reset(&dm_gate);
     if (the_loop) {
-        dm_bell_close(the_loop->bell);
-        the_loop->bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
+        dm_bell_close(the_loop->alarm.bell);
+        the_loop->alarm.bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
     }
     the_loop = own_loop = NULL;
+    dm_alarm_is_own = false;
 }

@@ -9,7 +9,7 @@
 #include "base/own_signal.h"
 #include "base/probe.h"
 #include "process/claims/steps.h"
-#include "process/keep/loop.h"
+#include "process/keep/gate.h"
 
 struct loss {
     uint64_t attempt;
@@ -46,9 +46,9 @@ static void tell(const struct dm_runtime *runtime, const struct loss *loss)
     DM_PROBE_LOST(loss->name, loss->token);
     dm_runtime_get_lost(&lost, &user);
     if (lost) {
-        dm_loop_leave_gate();
+        dm_gate_leave();
         lost(loss->name, loss->token, user);
-        dm_loop_enter_gate();
+        dm_gate_enter();
     }
     if (runtime->settings.on_lost == DM_LOST_ABORT)
         abort();

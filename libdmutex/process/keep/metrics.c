@@ -13,8 +13,8 @@
 #include "base/place.h"
 #include "base/rank.h"
 #include "base/shield.h"
-#include "process/keep/loop.h"
-#include "process/life/runtime.h"
+#include "process/claims/process.h"
+#include "process/keep/gate.h"
 
 /* ---- the text ---------------------------------------------------------------------------- */
 
@@ -380,18 +380,6 @@ void dm_metrics_init(struct dm_metrics *metrics, const struct dm_settings *setti
         metrics->path = dm_metrics_path(settings->metrics, (int)getpid());
 }
 
-void dm_metrics_arm(struct dm_runtime *runtime)
-{
-    struct dm_metrics *metrics = &runtime->metrics;
-
-    dm_assert_held(DM_RANK_STATE);
-    if (!metrics->path || metrics->is_armed)
-        return;
-    metrics->is_armed = true;
-    metrics->due_ns = metrics->begun_ns ? metrics->begun_ns + DM_METRICS_NS : dm_clock_boot_ns();
-    dm_loop_wake_at(runtime->loop, metrics->due_ns);
-}
-
 /* A call that ends while the counters are read arms anew, and is in the next file. */
 static bool take_turn(struct dm_runtime *runtime, bool *ret_has_claims)
 {
@@ -437,7 +425,7 @@ void dm_metrics_end(struct dm_runtime *runtime)
     dm_state_unlock();
     if (!is_used)
         return;
-    dm_loop_enter_gate();
+    dm_gate_enter();
     write_changes(runtime);
-    dm_loop_leave_gate();
+    dm_gate_leave();
 }

@@ -15,31 +15,14 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/rank.h"
 #include "base/units.h"
 #include "dmutex/stats.h"
+#include "process/claims/process.h"
 
-struct dm_runtime;
 struct dm_settings;
-
-#define DM_METRICS_NS (10 * DM_NS_PER_S)
 
 /* Lines of more names would cost the collector more than they tell. */
 #define DM_METRICS_NAMES 1000
-
-struct dm_metrics {
-    char *path;     /* NULL: no file.  Written when the runtime is made */
-    bool has_names; /* DMUTEX_METRICS_NAMES: each name has gauges of its own */
-    bool is_asked;  /* by this user, who is told if the file cannot be written */
-
-    /* Guarded by the state lock. */
-    bool is_armed;
-    int64_t due_ns;   /* when armed */
-    int64_t begun_ns; /* of the last writing; 0: none yet */
-
-    /* Of the thread that holds the gate. */
-    uint64_t written; /* the sum of all counters and gauges in the file */
-};
 
 /* Holds and waits of this process for one name, or for all. */
 struct dm_gauge {
@@ -56,16 +39,6 @@ struct dm_gauges {
 
 /* Without memory there is no file. */
 void dm_metrics_init(struct dm_metrics *metrics, const struct dm_settings *settings);
-
-/* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
-static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)
-{
-    dm_assert_held(DM_RANK_STATE);
-    return metrics->is_armed ? metrics->due_ns : DM_NEVER;
-}
-
-/* A lock call has ended: its counters are to be written in time.  State lock held. */
-void dm_metrics_arm(struct dm_runtime *runtime);
 
 /* Writes the file, if due and if anything has changed.  By the loop thread, no lock but the gate held. */
 void dm_metrics_run(struct dm_runtime *runtime);

@@ -8,11 +8,13 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "process/calls/call.h"
+#include "process/claims/alarm.h"
 #include "process/claims/leave.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
-#include "process/keep/loop.h"
 #include "process/keep/loss.h"
+#include "process/keep/metrics.h"
+#include "process/keep/returns.h"
 
 /* Renewals and polls due so much later go along in the same batch. */
 #define ALONG_PART 3
@@ -205,7 +207,7 @@ static void end_way(struct batch *batch)
         return;
     batch->runtime->under_way[batch->kind]--;
     if (--batch->lane->under_way[batch->kind] == UNDER_WAY_REFILL)
-        dm_loop_wake_at(batch->runtime->loop, dm_clock_boot_ns());
+        dm_alarm_set(batch->runtime->alarm, dm_clock_boot_ns());
 }
 
 /* All lanes have enough.  State lock held. */
@@ -360,87 +362,6 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
     return is_full;
 }
 
-/* ---- releases ---------------------------------------------------------------------------- */
-
-/* A release under way: the claim may go before the answer, so the attempt's number is kept. */
-struct posted {
-    struct dm_runtime *runtime;
-    uint64_t attempt;
-};
-
-/* answer NULL: not sent, or no answer. */
-static void take_release(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer)
-{
-    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
-
-    dm_step_released(runtime, attempt, answer ? answer : &nothing);
-}
-
-/* A dm_answers_fn. */
-static void release_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
-{
-    struct posted *posted = user;
-
-    (void)count; /* 1 */
-    dm_state_lock();
-    dm_step_log_refusal(posted->runtime, refusal);
-    take_release(posted->runtime, posted->attempt, answers);
-    dm_state_unlock();
-    free(posted);
-}
-
-/* Outside of the state lock: a post may call handlers, which take the lock. */
-static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
-{
-    struct posted *posted = malloc(sizeof *posted);
-
-    if (posted) {
-        *posted = (struct posted){ runtime, ask->attempt };
-        if (dm_store_post_release(runtime->store, ask, end, release_answered, posted))
-            return;
-    }
-    free(posted);
-    dm_state_lock();
-    take_release(runtime, ask->attempt, NULL);
-    dm_state_unlock();
-}
-
-/* The claim whose release is due first, now; claims whose lease has ended the hold want none any more. */
-static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_ns)
-{
-    struct dm_claim *claim;
-
-    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_RELEASE, now_ns)) != NULL) {
-        if (now_ns < claim->hold.back.until_ns)
-            return claim;
-        dm_step_kind(runtime, claim, DM_EV_TIME);
-    }
-    return NULL;
-}
-
-/*
- * Any thread, and several at once: dm_hold_send() takes the want away under the lock, so no release is sent twice. The
- * lock is given up for each post, and the next claim is looked for from the beginning.
- */
-void dm_pump_send_releases(struct dm_runtime *runtime)
-{
-    struct dm_claim *claim;
-    int64_t now_ns;
-
-    dm_state_lock();
-    while ((claim = next_to_release(runtime, now_ns = dm_clock_boot_ns())) != NULL) {
-        struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
-        enum dm_end end = claim->hold.back.end;
-        struct dm_call call;
-
-        dm_due_plan(&runtime->registry, claim);
-        dm_call_submit(&call, runtime, claim, request);
-        post_release(runtime, &call.ask, end);
-        dm_call_return(&call);
-    }
-    dm_state_unlock();
-}
-
 /* ---- inboxes ----------------------------------------------------------------------------- */
 
 static bool wants_inbox(struct dm_name *name, void *user)
@@ -499,7 +420,7 @@ static void plan_next(struct dm_runtime *runtime)
     for (size_t i = 0; i < DM_COUNT(wants); i++)
         next_ns = dm_min64(next_ns, dm_due_next_ns(&runtime->registry, wants[i]));
     next_ns = dm_min64(next_ns, dm_metrics_due_ns(&runtime->metrics));
-    dm_loop_wake_at(runtime->loop, next_ns);
+    dm_alarm_set(runtime->alarm, next_ns);
     dm_state_unlock();
 }
 
@@ -510,7 +431,7 @@ static void plan_next(struct dm_runtime *runtime)
 void dm_pump_run(struct dm_runtime *runtime)
 {
     dm_state_lock();
-    dm_loop_rearm(runtime->loop, DM_NEVER); /* new moments from here on ask for a new run */
+    dm_alarm_reset(runtime->alarm, DM_NEVER); /* new moments from here on ask for a new run */
     dm_state_unlock();
     open_inboxes(runtime);
     let_time_pass(runtime);
@@ -520,7 +441,7 @@ void dm_pump_run(struct dm_runtime *runtime)
         continue;
     dm_store_work(runtime->store);
     dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
-    dm_pump_send_releases(runtime);
+    dm_returns_send(runtime);
     dm_metrics_run(runtime);
     plan_next(runtime);
 }
@@ -545,6 +466,6 @@ void dm_pump_reconnected(struct dm_runtime *runtime)
 {
     step_all(runtime, DM_EV_CONNECTED);
     dm_state_lock();
-    dm_loop_wake_at(runtime->loop, dm_clock_boot_ns());
+    dm_alarm_set(runtime->alarm, dm_clock_boot_ns());
     dm_state_unlock();
 }

@@ -6,7 +6,7 @@
 #ifndef DM_PROCESS_KEEP_PUMP_H
 #define DM_PROCESS_KEEP_PUMP_H
 
-#include "process/life/runtime.h"
+#include "process/claims/process.h"
 
 /* Does the work that is due and plans the next run.  The loop thread, gate held. */
 void dm_pump_run(struct dm_runtime *runtime);
@@ -16,8 +16,5 @@ void dm_pump_reconnected(struct dm_runtime *runtime);
 
 /* The store tells (again): messages may have been missed, so all waiters are polled. */
 void dm_pump_resubscribed(struct dm_runtime *runtime);
-
-/* Sends the releases that are due.  Any thread, no lock held. */
-void dm_pump_send_releases(struct dm_runtime *runtime);
 
 #endif

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/rank.h"
-#include "process/life/ending.h"
-#include "process/life/runtime.h"
+#include "process/claims/ending.h"
+#include "process/claims/process.h"
+#include "process/life/exit.h"
+#include "process/life/fork.h"
 
 /* The process in which the library was loaded, or a child made of such a process by fork(). */
 static pid_t own_pid;
@@ -37,7 +39,7 @@ static void thread_ends(struct dm_self *self)
 __attribute__((destructor)) static void process_ends(void)
 {
     if (is_own_process() && dm_mutex_holds_none())
-        dm_ending_process(dm_runtime_peek());
+        dm_exit_process(dm_runtime_peek());
 }
 
 /* In the child, before fork() returns there; a handler of another library may use a mutex after that. */

@@ -11,9 +11,4 @@
  */
 bool dm_lifetime_is_told(void);
 
-/* runtime.c: the tables and sockets around fork(). */
-void dm_runtime_fork_prepare(void);
-void dm_runtime_fork_parent(void);
-void dm_runtime_fork_child(void);
-
 #endif

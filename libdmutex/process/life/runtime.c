@@ -10,29 +10,24 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rank.h"
-#include "process/calls/release.h"
+#include "process/claims/alarm.h"
 #include "process/claims/fast.h"
 #include "process/claims/leave.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "process/keep/inbox.h"
 #include "process/keep/loop.h"
+#include "process/keep/metrics.h"
 #include "process/keep/pump.h"
+#include "process/keep/returns.h"
+#include "process/life/fork.h"
 #include "process/life/lifetime.h"
 #include "spawn/local.h"
 #include "store/drivers.h"
 
-/* Between two tries while the server is not ready. */
-#define PAUSE_NS (5 * DM_NS_PER_MS)
-
-/* start guards the making of `current` and all below.  Rank START: connections nest in start. */
-static struct dm_mutex start = DM_MUTEX_INITIALIZER(DM_RANK_START);
-static struct dm_runtime *current; /* written under start, read by acquire load */
-static struct dm_runtime *retired; /* all earlier runtimes, so that each stays found */
+/* The server's URL; guarded by dm_process.start. */
 static char *configured_url;
 static char *switched_url; /* goes before configured_url */
-static dmutex_lost_fn lost_callback;
-static void *lost_user;
 
 /* ---- the process, as the store calls it -------------------------------------------------- */
 
@@ -53,8 +48,8 @@ static void nudge(void *user)
 {
     struct dm_runtime *runtime = user;
 
-    if (runtime->loop)
-        dm_loop_nudge(runtime->loop);
+    if (runtime->alarm)
+        dm_alarm_ring(runtime->alarm);
 }
 
 /* The shortest lease of all holds; 0: no hold. */
@@ -97,7 +92,7 @@ static struct dm_store *open_store(struct dm_runtime *runtime)
         .open_local = dm_local_open,
     };
 
-    return (runtime->url->kind == DM_URL_QUORUM ? dm_quorum_open : dm_redis_open)(runtime->url, &runtime->ident, &host);
+    return dm_store_open(runtime->url, &runtime->ident, &host);
 }
 
 /* ---- beginning --------------------------------------------------------------------------- */
@@ -157,9 +152,6 @@ static int make(struct dm_runtime **ret_runtime)
     return 0;
 }
 
-/* How many forks lie between this process and the first one. */
-static unsigned forks;
-
 /*
  * START held.  The handlers of fork() see the current runtime alone.  A signal's handler that forks while the runtime
  * is made leaves the child a runtime with the parent's uuid, and without a loop thread: the child forgets the runtime
@@ -167,14 +159,14 @@ static unsigned forks;
  */
 static int make_current(struct dm_runtime **ret_runtime)
 {
-    unsigned forks_before = forks;
+    unsigned forks_before = dm_process.forks;
     int error;
 
     dm_assert_held(DM_RANK_START);
     error = make(ret_runtime);
-    __atomic_store_n(&current, *ret_runtime, __ATOMIC_RELEASE);
+    __atomic_store_n(&dm_process.current, *ret_runtime, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (forks != forks_before)
+    if (dm_process.forks != forks_before)
         dm_runtime_fork_child();
     return error;
 }
@@ -182,24 +174,18 @@ static int make_current(struct dm_runtime **ret_runtime)
 /* Each call of the library comes by here: after the first one it costs a load. */
 int dm_runtime_get(struct dm_runtime **ret_runtime)
 {
-    struct dm_runtime *runtime = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    struct dm_runtime *runtime = __atomic_load_n(&dm_process.current, __ATOMIC_ACQUIRE);
     int error = 0;
 
     if (!runtime) {
-        dm_mutex_lock(&start);
-        runtime = current;
+        dm_mutex_lock(&dm_process.start);
+        runtime = dm_process.current;
         if (!runtime)
             error = make_current(&runtime);
-        dm_mutex_unlock(&start);
+        dm_mutex_unlock(&dm_process.start);
     }
     *ret_runtime = runtime;
     return error;
-}
-
-/* For ends and questions, which must not start a library that was never used. */
-struct dm_runtime *dm_runtime_peek(void)
-{
-    return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 }
 
 /* Parsed here for the sentence alone, and again with the settings, which may come later. */
@@ -212,8 +198,8 @@ int dm_runtime_configure(const char *url)
     if (!parsed)
         return errno == ENOMEM ? dm_fail(DM_FAIL_NO_MEMORY, NULL) : dm_fail(DM_FAIL_BAD_URL, "%s", reason);
     dm_url_free(parsed);
-    dm_mutex_lock(&start);
-    if (current) {
+    dm_mutex_lock(&dm_process.start);
+    if (dm_process.current) {
         error = dm_fail(DM_FAIL_CONFIGURED_LATE, NULL);
     } else {
         free(configured_url);
@@ -221,7 +207,7 @@ int dm_runtime_configure(const char *url)
         if (!configured_url)
             error = dm_fail(DM_FAIL_NO_MEMORY, NULL);
     }
-    dm_mutex_unlock(&start);
+    dm_mutex_unlock(&dm_process.start);
     return error;
 }
 
@@ -263,9 +249,9 @@ static bool retire(struct dm_runtime *runtime)
     dm_assert_held(DM_RANK_START);
     if (!is_emptied(runtime))
         return false;
-    runtime->retired_before = retired;
-    retired = runtime;
-    __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
+    runtime->retired_before = dm_process.retired;
+    dm_process.retired = runtime;
+    __atomic_store_n(&dm_process.current, NULL, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -293,7 +279,7 @@ static void await_releases(struct dm_runtime *runtime, unsigned patience_ms)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(patience_ms);
 
-    dm_release_await_pending(runtime, NULL, &deadline);
+    dm_returns_await(runtime, NULL, &deadline);
 }
 
 /*
@@ -307,8 +293,8 @@ static int change_url(char **url)
     char *old;
     int error = 0;
 
-    dm_mutex_lock(&start);
-    runtime = current;
+    dm_mutex_lock(&dm_process.start);
+    runtime = dm_process.current;
     if (runtime && !retire(runtime)) {
         error = dm_fail(DM_FAIL_SWITCH_BUSY, NULL);
     } else {
@@ -318,7 +304,7 @@ static int change_url(char **url)
         if (runtime)
             dm_store_end(runtime->store);
     }
-    dm_mutex_unlock(&start);
+    dm_mutex_unlock(&dm_process.start);
     return error;
 }
 
@@ -340,113 +326,4 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
     error = change_url(&copy);
     free(copy); /* the old URL, or, if refused, the new URL */
     return error;
-}
-
-/* Under START, which guards the list.  The runtimes of a parent process are not this process's. */
-void dm_runtime_count(dmutex_stats_t *ret_stats)
-{
-    const pid_t pid = getpid();
-
-    *ret_stats = (dmutex_stats_t){ .struct_size = sizeof *ret_stats };
-    dm_mutex_lock(&start);
-    if (current && current->pid == pid)
-        dm_stats_add(current, ret_stats);
-    for (struct dm_runtime *runtime = retired; runtime; runtime = runtime->retired_before) {
-        if (runtime->pid == pid)
-            dm_stats_add(runtime, ret_stats);
-    }
-    dm_mutex_unlock(&start);
-}
-
-/* Under START, because function and argument belong together: the loop thread must not read one of each. */
-void dm_runtime_set_lost(dmutex_lost_fn lost, void *user)
-{
-    dm_mutex_lock(&start);
-    lost_callback = lost;
-    lost_user = user;
-    dm_mutex_unlock(&start);
-}
-
-void dm_runtime_get_lost(dmutex_lost_fn *ret_lost, void **ret_user)
-{
-    dm_mutex_lock(&start);
-    *ret_lost = lost_callback;
-    *ret_user = lost_user;
-    dm_mutex_unlock(&start);
-}
-
-struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
-{
-    return dm_deadline_in_ms(runtime->url->command_timeout_ms);
-}
-
-/* On the thread's semaphore: a message for the thread ends the pause early, and the caller looks again. */
-bool dm_runtime_pause(const struct dm_deadline *deadline)
-{
-    struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);
-
-    dm_self_sleep(dm_self_get(), &pause);
-    return dm_deadline_left_ns(deadline) > 0;
-}
-
-/*
- * fork(): all locks are taken in their order, so that the child's copy of every table is whole and no command is half
- * written.
- *
- * Not in a signal handler that has interrupted a section of the library in this very thread: the handler would wait for
- * its own thread.  The child needs no table, because the child begins anew.  A socket that another thread is just
- * opening may go along then; so the server may see the parent alive as long as the child.
- */
-static __thread bool is_fork_bare;
-
-/* In the order of the ranks, GATE to LOG; the other two undo it in the reverse order. */
-void dm_runtime_fork_prepare(void)
-{
-    is_fork_bare = !dm_mutex_holds_none();
-    if (is_fork_bare)
-        return;
-    dm_mutex_begin_collecting();
-    dm_loop_fork_prepare();
-    dm_mutex_lock(&start);
-    dm_state_lock();
-    if (current)
-        dm_store_fork_prepare(current->store);
-    dm_log_fork_prepare();
-    dm_mutex_end_collecting();
-}
-
-void dm_runtime_fork_parent(void)
-{
-    if (is_fork_bare)
-        return;
-    dm_log_fork_parent();
-    if (current)
-        dm_store_fork_parent(current->store);
-    dm_state_unlock();
-    dm_mutex_unlock(&start);
-    dm_loop_fork_parent();
-}
-
-/*
- * The child closes the parent's sockets, forgets the parent's tables unfreed, and begins anew when used.  A call that
- * the handler has interrupted ends in the child with ENOLCK if the call needs the server, and never speaks in the
- * parent's name.
- */
-void dm_runtime_fork_child(void)
-{
-    forks++;
-    dm_log_fork_child();
-    if (current) {
-        current->is_retired = true;
-        dm_store_fork_child(current->store);
-    }
-    current = NULL;
-    dm_fast_fork_child();
-    dm_state_fork_child();
-    dm_mutex_reset(&start);
-    dm_loop_fork_child();
-    dm_self_fork_child();
-    dm_local_fork_child();
-    if (!is_fork_bare)
-        dm_mutex_fork_child();
 }

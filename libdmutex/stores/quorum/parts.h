@@ -4,11 +4,11 @@
  * children, and counts their answers (core/quorum.h).
  *
  *   quorum.c         opening, the ways to the children, the loop thread, fork
- *   quorum_record.c  attempts, and the questions that are under way
- *   quorum_ask.c     acquire, cancel, release: questions of a thread that waits for a majority
- *   quorum_batch.c   posted renewals and polls
- *   quorum_name.c    operations on a name, one child after another
- *   quorum_view.c    names and their data, for people
+ *   record.c  attempts, and the questions that are under way
+ *   ask.c     acquire, cancel, release: questions of a thread that waits for a majority
+ *   batch.c   posted renewals and polls
+ *   name.c    operations on a name, one child after another
+ *   view.c    names and their data, for people
  *
  * All children are of one kind and have the same settings but the address, so a place of one serves all.
  *
@@ -97,12 +97,15 @@ static inline struct dm_quorum_store *dm_quorum_of(const struct dm_store *store)
     return (struct dm_quorum_store *)(uintptr_t)store;
 }
 
-/* ---- the ways: quorum.c ------------------------------------------------------------------ */
+/* ---- the ways: ways.c ------------------------------------------------------------------- */
 
 /* True if a majority of the children is able. */
 bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way);
 
-/* The same, awaited. */
+/* Opens the ways that are closed. */
+void dm_quorum_want(struct dm_store *store, const struct dm_place *place, enum dm_way way);
+
+/* As dm_quorum_is_able(), awaited. */
 bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                           const struct dm_deadline *deadline);
 
@@ -139,7 +142,7 @@ struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const st
 /* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);
 
-/* ---- records and questions: quorum_record.c.  The store's lock is held unless said otherwise. ---- */
+/* ---- records and questions: record.c.  The store's lock is held unless said otherwise. -- */
 
 struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t attempt);
 
@@ -180,7 +183,7 @@ void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record
 void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
                             unsigned servers);
 
-/* ---- answers about a name: quorum_view.c ------------------------------------------------- */
+/* ---- answers about a name: view.c ------------------------------------------------------- */
 
 /* Which of the answers a majority agrees with about the owner; -1: none. */
 int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
@@ -188,7 +191,7 @@ int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *co
 /* What the children say together: the agreed owner; the others' largest numbers. */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
 
-/* ---- operations: quorum_ask.c, quorum_batch.c, quorum_name.c, quorum_view.c -------------- */
+/* ---- operations: ask.c, batch.c, name.c, view.c ----------------------------------------- */
 
 struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
                                    const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,

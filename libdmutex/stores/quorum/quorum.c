@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ways to the children, and the table of operations. */
+/* The messages of the children, and the table of operations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,20 +7,9 @@
 #include "store/drivers.h"
 #include "stores/quorum/parts.h"
 
-/* So long one child is waited for while others are being opened, too. */
-#define SLICE_MS 10
-
-/* A child that says no with more than this left of its slice has given up. */
-#define GIVEN_UP_NS (2 * DM_NS_PER_MS)
-
 /* After so many hints of one server to one attempt, the next ones count if they come so long after each other. */
 #define HINTS_AT_ONCE 8
 #define HINT_PACE_NS (10 * DM_NS_PER_MS)
-
-static int majority(const struct dm_quorum_store *all)
-{
-    return all->count / 2 + 1;
-}
 
 /* ---- answers of the children ------------------------------------------------------------- */
 
@@ -120,7 +109,7 @@ static bool child_is_in_need(void *user, unsigned *ret_lease_ms)
     return all->host.is_in_need(all->host.user, ret_lease_ms);
 }
 
-/* ---- names, and the ways ----------------------------------------------------------------- */
+/* ---- names and numbers ------------------------------------------------------------------- */
 
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
@@ -135,93 +124,6 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
     return 0;
 }
 
-static int count_able(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way)
-{
-    int able = 0;
-
-    for (int i = 0; i < all->count; i++)
-        able += dm_store_is_able(all->children[i].store, place, way);
-    return able;
-}
-
-bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-
-    return count_able(all, place, way) >= majority(all);
-}
-
-static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-
-    for (int i = 0; i < all->count; i++) {
-        if (!dm_store_is_able(all->children[i].store, place, way))
-            dm_store_want(all->children[i].store, place, way);
-    }
-}
-
-/* Waits a little for each child that is not able, until `needed` are.  Returns how many have given up. */
-static int await_each(struct dm_quorum_store *all, const struct dm_place *place, enum dm_way way, int needed,
-                      const struct dm_deadline *deadline)
-{
-    int given_up = 0;
-
-    for (int i = 0; i < all->count && count_able(all, place, way) < needed; i++) {
-        struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
-
-        if (!dm_store_await_able(all->children[i].store, place, way, &slice))
-            given_up += dm_deadline_left_ns(&slice) > GIVEN_UP_NS;
-    }
-    return given_up;
-}
-
-/* Also false before the deadline if so many children have given up that fewer than `needed` are left. */
-static bool await_some(struct dm_store *store, const struct dm_place *place, enum dm_way way, int needed,
-                       const struct dm_deadline *deadline)
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    int given_up = 0;
-
-    if (count_able(all, place, way) == all->count)
-        return true;
-    want(store, place, way);
-    while (count_able(all, place, way) < needed) {
-        if (dm_deadline_left_ns(deadline) == 0 || given_up > all->count - needed)
-            return false;
-        given_up = await_each(all, place, way, needed, deadline);
-    }
-    return true;
-}
-
-bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
-                          const struct dm_deadline *deadline)
-{
-    return await_some(store, place, way, majority(dm_quorum_of(store)), deadline);
-}
-
-void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline)
-{
-    struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
-
-    await_some(store, place, DM_ASKS, dm_quorum_of(store)->count, &soon);
-}
-
-struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline)
-{
-    int64_t left_ns = dm_deadline_left_ns(deadline);
-
-    return dm_deadline_sooner(deadline, left_ns / (all->count - server));
-}
-
-struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int server, int answered,
-                                         const struct dm_deadline *deadline)
-{
-    struct dm_deadline share = dm_quorum_share(all, server, deadline);
-
-    return answered < majority(all) ? share : dm_deadline_sooner(&share, DM_QUORUM_JOIN_NS);
-}
-
 /* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
                           int cancel_state)
@@ -233,28 +135,6 @@ static bool sleep_reading(struct dm_store *store, const struct dm_place *place, 
     first = dm_quorum_choose_first(all, place, true);
     dm_mutex_unlock(&all->lock);
     return dm_store_sleep(all->children[first].store, place, deadline, cancel_state);
-}
-
-void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
-                      char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    int missing = all->count - count_able(all, place, way);
-    char why[DM_REASON_ROOM];
-    size_t length;
-
-    if (missing == 0) {
-        snprintf(ret_reason, DM_REASON_ROOM, "no majority of %d servers has answered in time", all->count);
-        return;
-    }
-    snprintf(ret_reason, DM_REASON_ROOM, "%d of %d servers cannot be used now", missing, all->count);
-    for (int i = 0; i < all->count; i++) {
-        if (dm_store_is_able(all->children[i].store, place, way))
-            continue;
-        dm_store_reason(all->children[i].store, place, way, why);
-        length = strlen(ret_reason);
-        snprintf(ret_reason + length, DM_REASON_ROOM - length, "; %s", why);
-    }
 }
 
 /* A quorum counts as one server for the life of the process: servers come and go, and no server is believed alone. */
@@ -277,46 +157,6 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
         ret_traffic->messages += of.messages;
         ret_traffic->reconnects += of.reconnects;
     }
-}
-
-static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *place, bool is_for_queue, int64_t now_ns,
-                   int demand)
-{
-    return dm_store_is_able(child->store, place, DM_ASKS) &&
-           (demand < 1 || !is_for_queue || dm_store_is_able(child->store, place, DM_TELLS)) &&
-           (demand < 2 || (child->grace_until_ns <= now_ns && child->shunned_until_ns <= now_ns));
-}
-
-/* The name's number decides, so that all processes begin with the same server. */
-int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place)
-{
-    return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
-}
-
-struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place)
-{
-    dm_assert_held(DM_RANK_QUORUM);
-    return &all->crowds[place ? all->children[0].store->ops->spread(place) % DM_QUORUM_CROWDS : 0];
-}
-
-/* The home, or the next server that is fit. */
-int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
-{
-    const struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(all, place);
-    int begin = dm_quorum_home(all, place);
-    int64_t now_ns = dm_clock_boot_ns();
-    int passed = now_ns < crowd->passed_until_ns ? crowd->passed : -1;
-
-    dm_assert_held(DM_RANK_QUORUM);
-    for (int demand = 2; demand >= 0; demand--) {
-        for (int i = 0; i < all->count; i++) {
-            int server = (begin + i) % all->count;
-
-            if ((demand < 2 || server != passed) && is_fit(&all->children[server], place, is_for_queue, now_ns, demand))
-                return server;
-        }
-    }
-    return begin;
 }
 
 /* ---- the loop thread --------------------------------------------------------------------- */
@@ -438,7 +278,7 @@ static const struct dm_store_ops ops = {
     .place = place,
     .lane = lane,
     .is_able = dm_quorum_is_able,
-    .want = want,
+    .want = dm_quorum_want,
     .await_able = dm_quorum_await_able,
     .sleep = sleep_reading,
     .reason = dm_quorum_reason,
@@ -474,7 +314,8 @@ static const struct dm_store_ops ops = {
 };
 
 /* False without memory or descriptors. */
-static bool open_child(struct dm_quorum_child *child, const struct dm_url *list, const struct dm_ident *ident)
+static bool open_one(struct dm_quorum_child *child, const struct dm_url *list, const struct dm_ident *ident,
+                     dm_open_fn *open_child)
 {
     const struct dm_host host = {
         .user = child,
@@ -488,11 +329,12 @@ static bool open_child(struct dm_quorum_child *child, const struct dm_url *list,
     child->url = dm_url_of_server(list, list->hosts[child->index].host, list->hosts[child->index].port);
     if (child->url)
         child->url->is_part = true;
-    child->store = child->url ? dm_redis_open(child->url, ident, &host) : NULL;
+    child->store = child->url ? open_child(child->url, ident, &host) : NULL;
     return child->store != NULL;
 }
 
-struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
+                                dm_open_fn *open_child)
 {
     struct dm_quorum_store *all = calloc(1, sizeof *all);
     bool is_whole = true;
@@ -506,7 +348,7 @@ struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident
     for (int i = 0; i < all->count && is_whole; i++) {
         all->children[i].all = all;
         all->children[i].index = i;
-        is_whole = open_child(&all->children[i], url, ident);
+        is_whole = open_one(&all->children[i], url, ident, open_child);
     }
     if (is_whole)
         return &all->store;

@@ -114,7 +114,7 @@ struct dm_answer dm_redis_read_acquire(const redisReply *reply, int index)
 bool dm_redis_post_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue, const struct dm_owed *owed,
                            int owed_count, dm_answers_fn handler, void *user)
 {
-    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_ACQUIRE, 1, handler, user);
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_ACQUIRE, dm_redis_read_acquire, 1, handler, user);
     const struct acquiring acquiring = { ask, may_queue, owed, owed_count };
     struct dm_identity identity;
     struct dm_args args;

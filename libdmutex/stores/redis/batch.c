@@ -123,7 +123,7 @@ static bool write_polls(const struct dm_store *store, const void *questions, int
 
 bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
 {
-    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_POLL, count, handler, user);
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_POLL, dm_redis_read_poll, count, handler, user);
 
     for (int i = 0; posting && posting->parts && i < count; i++)
         posting->parts[i].place = asks[i].place;
@@ -193,7 +193,7 @@ static bool write_renewals(const struct dm_store *store, const void *questions, 
 bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
                          void *user)
 {
-    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RENEW, count, handler, user);
+    struct dm_posting *posting = dm_posting_new(store, DM_POSTS_RENEW, dm_redis_read_renew, count, handler, user);
 
     for (int i = 0; posting && posting->parts && i < count; i++)
         posting->parts[i].place = renewals[i].place;

@@ -195,7 +195,7 @@ struct dm_posting {
 };
 
 /* Returns a posting for `count` questions, to be freed by dm_posting_free() unless sent; NULL without memory. */
-struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, int count,
+struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, dm_read_fn read, int count,
                                   dm_answers_fn handler, void *user);
 
 /* Nothing for NULL. */

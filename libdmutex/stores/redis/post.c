@@ -18,14 +18,7 @@
 #include "stores/redis/parts.h"
 #include "stores/redis/wire/reply.h"
 
-static const dm_read_fn readers[DM_POSTED_SCRIPTS] = {
-    [DM_POSTS_ACQUIRE] = dm_redis_read_acquire,
-    [DM_POSTS_RELEASE] = dm_redis_read_release,
-    [DM_POSTS_POLL] = dm_redis_read_poll,
-    [DM_POSTS_RENEW] = dm_redis_read_renew,
-};
-
-struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, int count,
+struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, dm_read_fn read, int count,
                                   dm_answers_fn handler, void *user)
 {
     bool has_parts = dm_redis(store)->is_cluster && (script == DM_POSTS_POLL || script == DM_POSTS_RENEW);
@@ -39,7 +32,7 @@ struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script 
     posting->left = count;
     posting->store = store;
     posting->script = script;
-    posting->read = readers[script];
+    posting->read = read;
     posting->handler = handler;
     posting->user = user;
     posting->count = count;

@@ -81,7 +81,8 @@ struct dm_ahead {
 struct dm_fleet {
     struct dm_url *url;
     struct dm_fleet_hooks hooks;
-    const char *channel; /* of the inbox; "" in a Cluster */
+    struct dm_node_hooks node_hooks; /* of each member; `user` is the member */
+    const char *channel;             /* of the inbox; "" in a Cluster */
     struct dm_member *members[DM_FLEET_MOST];
     unsigned count; /* of those: grows only, atomic */
     bool is_ended;  /* atomic */

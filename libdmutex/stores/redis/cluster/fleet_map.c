@@ -66,25 +66,11 @@ static void leave_slot(struct dm_fleet *fleet, unsigned slot)
     take_slot(fleet, before);
 }
 
-bool dm_fleet_is_idle(struct dm_member *member)
-{
-    return !dm_fleet_is_serving(member) && !dm_fleet_is_vouched(member) &&
-           dm_clock_boot_ns() >= member->used_ns + dm_fleet_rest_ns(member->fleet);
-}
-
 /* ---- vouchers ---------------------------------------------------------------------------- */
 
 static int64_t switch_ns(const struct dm_fleet *fleet)
 {
     return fleet->url->switch_ms * DM_NS_PER_MS;
-}
-
-bool dm_fleet_is_vouched(void *user)
-{
-    const struct dm_member *member = user;
-
-    return !dm_fleet_is_clustered(member->fleet) ||
-           dm_clock_boot_ns() < __atomic_load_n(&member->vouched_until_ns, __ATOMIC_RELAXED);
 }
 
 /*

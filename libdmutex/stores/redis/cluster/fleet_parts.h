@@ -16,6 +16,9 @@ static inline int64_t dm_fleet_rest_ns(const struct dm_fleet *fleet)
     return 2 * fleet->url->command_timeout_ms * DM_NS_PER_MS;
 }
 
+/* The only server, which has the URL of the store.  False without memory or descriptors. */
+bool dm_fleet_add_only(struct dm_fleet *fleet);
+
 /* The member at this address, a new one if need be; NULL without memory, or with too many nodes.  Lock held. */
 struct dm_member *dm_fleet_member_at(struct dm_fleet *fleet, const char *host, const char *port);
 

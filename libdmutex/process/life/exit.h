@@ -1,31 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of a process by exit() or quick_exit(), and of a thread: claims are given back, other threads are parked.
+ * The end of a process by exit() or quick_exit(): claims are given back, other threads are parked.
  *
  * exit() has begun for the mutexes when the library's destructor runs: after the handlers of atexit() and the
  * destructors of the program and of all libraries linked against libdmutex.  So a handler may still stop and join
  * threads while they lock.  From then on the thread in exit() goes on using mutexes.  Any other thread is parked in its
  * call about a mutex, without a lock of the library, until the process is gone.
  */
-#ifndef DM_PROCESS_LIFE_ENDING_H
-#define DM_PROCESS_LIFE_ENDING_H
+#ifndef DM_PROCESS_LIFE_EXIT_H
+#define DM_PROCESS_LIFE_EXIT_H
 
-#include "process/life/runtime.h"
-
-/* The state lock, for a call about a mutex.  Never returns if the process ends by another thread. */
-void dm_ending_lock(struct dm_runtime *runtime);
-
-/* The same for a thread that has the state lock. */
-void dm_ending_check(struct dm_runtime *runtime);
-
-/* The calling thread ends: its claims are given back.  No lock held. */
-void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self);
+#include "process/claims/process.h"
 
 /*
  * The process ends, by the calling thread.  Gives all claims back and awaits the answers, command_timeout at most, and
  * writes the file of DMUTEX_METRICS.
  * runtime NULL: none was made.  No lock held.
  */
-void dm_ending_process(struct dm_runtime *runtime);
+void dm_exit_process(struct dm_runtime *runtime);
 
 #endif

@@ -1,74 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/life/ending.h"
+#include "process/life/exit.h"
 
+#include "base/log.h"
 #include "base/rank.h"
-#include "process/calls/release.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
-#include "process/keep/pump.h"
-
-/* A hold of a line may have gone to another thread, or to none, since the claim was this thread's. */
-static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_self *self,
-                      enum dm_event_kind kind)
-{
-    dm_line_sync(claim);
-    if (claim->holder != self->serial) {
-        dm_step_follow(runtime, claim);
-        return;
-    }
-    dm_line_take_back(claim);
-    dm_step_kind(runtime, claim, kind);
-}
-
-/* The core gives each claim back: a hold as a death, a place in a queue or on a condition without a word. */
-static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm_event_kind kind)
-{
-    struct dm_claim *claim, *next;
-
-    for (claim = self->claims; claim; claim = next) {
-        next = claim->next_of_thread;
-        end_if_of(runtime, claim, self, kind);
-    }
-    for (claim = dm_self_fast.has_entered ? runtime->registry.claims : NULL; claim; claim = next) {
-        next = claim->next;
-        if (claim->tenure)
-            end_if_of(runtime, claim, self, kind);
-    }
-}
-
-/*
- * In the last pass of the thread's destructors; the claims outlive the thread until their releases are confirmed, and
- * point to no dm_self any more.
- */
-void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self)
-{
-    dm_state_lock();
-    end_all_of(runtime, self, DM_EV_THREAD_ENDS);
-    dm_registry_part(self);
-    dm_state_unlock();
-}
-
-/* ---- the process ------------------------------------------------------------------------- */
-
-void dm_ending_lock(struct dm_runtime *runtime)
-{
-    dm_state_lock();
-    dm_ending_check(runtime);
-}
-
-/*
- * Each step of a waiting call comes by here with the state lock, so that a thread of an ending process gives back what
- * it has and goes no further: a call that returned would return without the mutex.
- */
-void dm_ending_check(struct dm_runtime *runtime)
-{
-    dm_assert_held(DM_RANK_STATE);
-    if (!dm_self_must_park())
-        return;
-    end_all_of(runtime, dm_self_get(), DM_EV_PROCESS_ENDS);
-    dm_state_unlock();
-    dm_self_park();
-}
+#include "process/keep/metrics.h"
+#include "process/keep/returns.h"
 
 /*
  * True while the claim's thread has a question under way: a release before the question would be in vain.  The thread
@@ -123,7 +61,7 @@ static bool has_asked(struct dm_runtime *runtime)
 static void await_all(struct dm_runtime *runtime, const struct dm_deadline *deadline)
 {
     while (has_asked(runtime) && !is_all_given_back(runtime) && dm_deadline_left_ns(deadline) > 0) {
-        dm_release_await_pending(runtime, NULL, deadline);
+        dm_returns_await(runtime, NULL, deadline);
         if (!is_all_given_back(runtime))
             dm_runtime_pause(deadline);
     }
@@ -135,7 +73,7 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
     dm_state_lock();
     give_back_some(runtime, false, are_in_question);
     dm_state_unlock();
-    dm_pump_send_releases(runtime);
+    dm_returns_send(runtime);
     dm_state_lock();
     give_back_some(runtime, true, are_in_question);
     dm_state_unlock();
@@ -145,7 +83,7 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
  * exit() waits for command_timeout at most: half of it for threads that have a question under way, and the rest with
  * their questions given up: no question that waits for a connection follows the release of its claim.
  */
-void dm_ending_process(struct dm_runtime *runtime)
+void dm_exit_process(struct dm_runtime *runtime)
 {
     struct dm_deadline deadline, sooner;
 
@@ -160,4 +98,5 @@ void dm_ending_process(struct dm_runtime *runtime)
     give_back_everything(runtime, true); /* a signal handler may keep a thread in its question */
     await_all(runtime, &deadline);
     dm_metrics_end(runtime);
+    dm_log_deliver();
 }

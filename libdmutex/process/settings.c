@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/life/settings.h"
+#include "process/settings.h"
 
 #include <errno.h>
 #include <stdio.h>

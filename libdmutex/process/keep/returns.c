@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/keep/returns.h"
+
+#include <stdlib.h>
+
+#include "base/rank.h"
+#include "process/calls/call.h"
+#include "process/claims/steps.h"
+
+/* A release under way: the claim may go before the answer, so the attempt's number is kept. */
+struct posted {
+    struct dm_runtime *runtime;
+    uint64_t attempt;
+};
+
+/* answer NULL: not sent, or no answer. */
+static void take_release(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer)
+{
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+
+    dm_step_released(runtime, attempt, answer ? answer : &nothing);
+}
+
+/* A dm_answers_fn. */
+static void release_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    struct posted *posted = user;
+
+    (void)count; /* 1 */
+    dm_state_lock();
+    dm_step_log_refusal(posted->runtime, refusal);
+    take_release(posted->runtime, posted->attempt, answers);
+    dm_state_unlock();
+    free(posted);
+}
+
+/* Outside of the state lock: a post may call handlers, which take the lock. */
+static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
+{
+    struct posted *posted = malloc(sizeof *posted);
+
+    if (posted) {
+        *posted = (struct posted){ runtime, ask->attempt };
+        if (dm_store_post_release(runtime->store, ask, end, release_answered, posted))
+            return;
+    }
+    free(posted);
+    dm_state_lock();
+    take_release(runtime, ask->attempt, NULL);
+    dm_state_unlock();
+}
+
+/* The claim whose release is due first, now; claims whose lease has ended the hold want none any more. */
+static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_ns)
+{
+    struct dm_claim *claim;
+
+    while ((claim = dm_due_first(&runtime->registry, DM_WANTS_RELEASE, now_ns)) != NULL) {
+        if (now_ns < claim->hold.back.until_ns)
+            return claim;
+        dm_step_kind(runtime, claim, DM_EV_TIME);
+    }
+    return NULL;
+}
+
+/*
+ * Any thread, and several at once: dm_hold_send() takes the want away under the lock, so no release is sent twice. The
+ * lock is given up for each post, and the next claim is looked for from the beginning.
+ */
+void dm_returns_send(struct dm_runtime *runtime)
+{
+    struct dm_claim *claim;
+    int64_t now_ns;
+
+    dm_state_lock();
+    while ((claim = next_to_release(runtime, now_ns = dm_clock_boot_ns())) != NULL) {
+        struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
+        enum dm_end end = claim->hold.back.end;
+        struct dm_call call;
+
+        dm_due_plan(&runtime->registry, claim);
+        dm_call_submit(&call, runtime, claim, request);
+        post_release(runtime, &call.ask, end);
+        dm_call_return(&call);
+    }
+    dm_state_unlock();
+}
+
+static bool is_any_pending(struct dm_runtime *runtime, const struct dm_name *name)
+{
+    const struct dm_claim *claim;
+    bool is_any;
+
+    dm_state_lock();
+    claim = runtime->registry.claims;
+    while (claim && !(dm_hold_is_returning(&claim->hold) && (!name || claim->name == name)))
+        claim = claim->next;
+    is_any = claim != NULL;
+    dm_state_unlock();
+    return is_any;
+}
+
+/*
+ * A release that the store refuses, or that waits for a loss to be told, is sent again later: nothing is on the way
+ * then, so the drain does not wait.
+ */
+void dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline)
+{
+    while (is_any_pending(runtime, name) && dm_deadline_left_ns(deadline) > 0) {
+        dm_returns_send(runtime);
+        dm_store_drain(runtime->store, deadline);
+        if (is_any_pending(runtime, name))
+            dm_runtime_pause(deadline);
+    }
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Releases that a thread has made, and the store has not confirmed. */
+#ifndef DM_PROCESS_KEEP_RETURNS_H
+#define DM_PROCESS_KEEP_RETURNS_H
+
+#include "process/claims/process.h"
+
+/* Sends the releases that are due.  Any thread, no lock held. */
+void dm_returns_send(struct dm_runtime *runtime);
+
+/*
+ * Waits until every release of this process, or of one name, is confirmed, or the deadline has passed; sends the
+ * releases that are due.  name NULL: all.
+ */
+void dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "store/drivers.h"
+
+static struct dm_store *open_quorum(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+{
+    return dm_quorum_open(url, ident, host, dm_store_open);
+}
+
+static dm_open_fn *const openers[] = {
+    [DM_URL_TCP] = dm_redis_open,      [DM_URL_UNIX] = dm_redis_open,    [DM_URL_LOCAL] = dm_redis_open,
+    [DM_URL_SENTINEL] = dm_redis_open, [DM_URL_CLUSTER] = dm_redis_open, [DM_URL_QUORUM] = open_quorum,
+};
+
+struct dm_store *dm_store_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+{
+    return openers[url->kind](url, ident, host);
+}
