@@ -493,7 +493,7 @@ void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
         snprintf(ret_reason, DM_REASON_ROOM, "%s: %s", session->options.name, session->greeter.doubt);
     else if (is_in_first_handshake(session))
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "%s: has not answered the TLS handshake: does it speak TLS at this address?", session->options.name);
+                 "%s: has not finished the TLS handshake: does it speak TLS at this address?", session->options.name);
     else
         memcpy(ret_reason, session->reason, DM_REASON_ROOM);
     dm_mutex_unlock(&link->lock);

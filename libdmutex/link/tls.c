@@ -111,6 +111,12 @@ static void leave(void)
         sem_post(&door.left);
 }
 
+static void give_way(void)
+{
+    leave();
+    enter();
+}
+
 /*
  * A post may be left over from a door that was found empty: the count alone tells.  fork() is no cancellation point,
  * but sem_wait() is.
@@ -358,7 +364,7 @@ static SSL_CTX *make_context(struct dm_tls *tls, const struct dm_tls_files *file
     SSL_CTX_set_security_callback(context, check_strength);
     SSL_CTX_set_verify(context, options->is_verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
                        options->is_verified ? check_certificate : NULL);
-    if (dm_tls_files_load(files, shared.context, context, ret_reason))
+    if (dm_tls_files_load(files, shared.context, context, give_way, ret_reason))
         return context;
     SSL_CTX_free(context);
     return NULL;
@@ -518,6 +524,12 @@ static bool open_inside(struct dm_tls *tls, const struct dm_tls_files *files, in
     }
     if (!begin(tls, files, ret_reason))
         return false;
+    if (dm_clock_boot_ns() >= deadline_ns) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "connect_timeout was over before the TLS handshake began: give it more time, or cacert fewer "
+                 "certificates");
+        return false;
+    }
     if (!shake_hands(tls, deadline_ns)) {
         snprintf(ret_reason, DM_REASON_ROOM, "%s", tls->reason);
         return false;

@@ -13,8 +13,11 @@
 
 #include "base/file.h"
 
-/* All authorities of a system are some 200 KiB. */
-#define FILE_BYTES_MOST ((size_t)16 * 1024 * 1024)
+/*
+ * All authorities of a system are some 200 KiB.  Each connection reads them anew, in a third of a millisecond each, and
+ * gives them to OpenSSL, whose time grows with their square.
+ */
+#define FILE_BYTES_MOST ((size_t)1024 * 1024)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
@@ -29,7 +32,10 @@ static bool read_file(const char *option, struct dm_tls_file *file, char *ret_re
     if (!file->path)
         return true;
     file->bytes = dm_file_read(file->path, FILE_BYTES_MOST, &file->length);
-    return file->bytes || complain(option, file->path, dm_file_reason(errno), ret_reason);
+    return file->bytes ||
+           complain(option, file->path,
+                    errno == EFBIG ? "it is longer than 1 MiB: leave what your servers need" : dm_file_reason(errno),
+                    ret_reason);
 }
 
 static bool is_folder(const char *path)
@@ -119,9 +125,11 @@ void dm_tls_files_free(struct dm_tls_files *files)
 
 /* ---- OpenSSL ----------------------------------------------------------------------------- */
 
-/* Of the usual mistakes; NULL: of another one. */
+/* Of the usual mistakes; NULL: of another one.  A file that is just being written is cut off. */
 static const char *mistake_of(unsigned long error)
 {
+    int place = ERR_GET_LIB(error);
+
     switch (error) {
     case ERR_PACK(ERR_LIB_PEM, 0, PEM_R_NO_START_LINE):
         return "no certificate in PEM is in it";
@@ -133,7 +141,7 @@ static const char *mistake_of(unsigned long error)
     case ERR_PACK(ERR_LIB_X509, 0, X509_R_KEY_TYPE_MISMATCH):
         return "it is not the key of the certificate";
     default:
-        return NULL;
+        return place == ERR_LIB_PEM || place == ERR_LIB_ASN1 ? "what is in it is cut off, or damaged" : NULL;
     }
 }
 
@@ -160,36 +168,39 @@ static BIO *open_bytes(const struct dm_tls_file *file)
     return BIO_new_mem_buf(file->bytes, (int)file->length);
 }
 
-/* True if there is a certificate in the file. */
-static bool trust_all(X509_STORE *store, STACK_OF(X509_INFO) * found)
+/* True at the end of the file; another failure is one. */
+static bool is_end(void)
 {
-    bool is_any = false;
-
-    for (int i = 0; i < sk_X509_INFO_num(found); i++) {
-        X509 *certificate = sk_X509_INFO_value(found, i)->x509;
-
-        if (certificate && !X509_STORE_add_cert(store, certificate))
-            return false;
-        is_any = is_any || certificate;
-    }
-    if (!is_any)
-        ERR_raise(ERR_LIB_X509, X509_R_NO_CERTIFICATE_FOUND);
-    return is_any;
+    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+        return false;
+    ERR_clear_error();
+    return true;
 }
 
-static bool load_authorities(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SSL_CTX *context)
+/* Other things in the file, as keys, are passed over. */
+static bool load_authorities(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SSL_CTX *context,
+                             void (*give_way)(void))
 {
+    X509_STORE *store = SSL_CTX_get_cert_store(context);
     BIO *bytes = open_bytes(file);
-    STACK_OF(X509_INFO) *found =
-        bytes ? PEM_X509_INFO_read_bio_ex(bytes, NULL, dm_tls_refuse_passphrase, NULL, library, NULL) : NULL;
-    bool is_good = found && trust_all(SSL_CTX_get_cert_store(context), found);
+    X509 *authority = bytes ? X509_new_ex(library, NULL) : NULL;
+    bool is_any = false, is_good = true;
 
-    sk_X509_INFO_pop_free(found, X509_INFO_free);
+    while (is_good && authority && PEM_read_bio_X509_AUX(bytes, &authority, dm_tls_refuse_passphrase, NULL)) {
+        is_good = X509_STORE_add_cert(store, authority);
+        is_any = true;
+        X509_free(authority);
+        give_way();
+        authority = X509_new_ex(library, NULL);
+    }
+    is_good = is_good && authority && is_any && is_end(); /* without any, the error says that */
+    X509_free(authority);
     BIO_free(bytes);
     return is_good;
 }
 
-static bool load_trust(const struct dm_tls_files *files, OSSL_LIB_CTX *library, SSL_CTX *context, char *ret_reason)
+static bool load_trust(const struct dm_tls_files *files, OSSL_LIB_CTX *library, SSL_CTX *context,
+                       void (*give_way)(void), char *ret_reason)
 {
     const struct dm_tls_file *cacert = &files->cacert;
     bool is_good;
@@ -200,8 +211,8 @@ static bool load_trust(const struct dm_tls_files *files, OSSL_LIB_CTX *library, 
         snprintf(ret_reason, DM_REASON_ROOM, "the certificates that this system trusts cannot be read: add cacert");
         return false;
     }
-    is_good =
-        cacert->bytes ? load_authorities(cacert, library, context) : SSL_CTX_load_verify_dir(context, cacert->path);
+    is_good = cacert->bytes ? load_authorities(cacert, library, context, give_way)
+                            : SSL_CTX_load_verify_dir(context, cacert->path);
     return is_good || complain_of_bytes("cacert", cacert->path, ret_reason);
 }
 
@@ -218,10 +229,7 @@ static bool load_issuers(BIO *bytes, OSSL_LIB_CTX *library, SSL_CTX *context)
         issuer = X509_new_ex(library, NULL);
     }
     X509_free(issuer);
-    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return false;
-    ERR_clear_error();
-    return true;
+    return is_end();
 }
 
 static bool load_chain(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SSL_CTX *context)
@@ -250,11 +258,11 @@ static bool load_key(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SSL_
 }
 
 bool dm_tls_files_load(const struct dm_tls_files *files, OSSL_LIB_CTX *library, SSL_CTX *context,
-                       char ret_reason[DM_REASON_ROOM])
+                       void (*give_way)(void), char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_tls_file *key = files->key.path ? &files->key : &files->cert;
 
-    if (!load_trust(files, library, context, ret_reason))
+    if (!load_trust(files, library, context, give_way, ret_reason))
         return false;
     if (!files->cert.path)
         return true;

@@ -30,9 +30,12 @@ struct dm_tls_files {
 /* Reads; OpenSSL is not used.  False with the reason; to be freed in any case. */
 bool dm_tls_files_read(struct dm_tls_files *files, char ret_reason[DM_REASON_ROOM]);
 
-/* Gives all to a context of OpenSSL.  False with the reason. */
+/*
+ * Gives all to a context of OpenSSL, and calls give_way() after each certificate of cacert: many take long, and fork()
+ * waits for whoever is inside OpenSSL.  False with the reason.
+ */
 bool dm_tls_files_load(const struct dm_tls_files *files, struct ossl_lib_ctx_st *library, struct ssl_ctx_st *context,
-                       char ret_reason[DM_REASON_ROOM]);
+                       void (*give_way)(void), char ret_reason[DM_REASON_ROOM]);
 
 /* Wipes the key. */
 void dm_tls_files_free(struct dm_tls_files *files);

@@ -279,7 +279,23 @@ static void test_the_sentence_names_cacert_when_the_authority_is_unknown(void **
                    "comes from \"ca\", which this system does not trust: name the issuer's certificate by cacert");
     assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "other.crt")),
                    "comes from \"ca\", which cacert ");
-    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "ca.key")), "cannot be used: ");
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "ca.key")),
+                   "cannot be used: no certificate in PEM is in it");
+    tls_server_end(tls);
+}
+
+/* A file that is just being written; and one that takes long to read, at each connection. */
+static void test_the_sentence_says_so_when_cacert_is_cut_off_or_too_long(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    command_run("cd %s && { cat ca.crt; head -c 200 other.crt; } > cut.crt", tls_folder);
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "cut.crt")),
+                   "cut.crt\" cannot be used: what is in it is cut off, or damaged");
+    command_run("cd %s && cp ca.crt huge.crt && truncate -s 1048577 huge.crt", tls_folder);
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "huge.crt")),
+                   "huge.crt\" cannot be used: it is longer than 1 MiB");
     tls_server_end(tls);
 }
 
@@ -514,7 +530,7 @@ static void test_the_sentence_says_so_when_a_silent_server_has_no_tls(void **sta
     assert_refused(url, "did not end within connect_timeout: the server says nothing; does it speak TLS");
     snprintf(url, sizeof url, "rediss://127.0.0.1:%d?command_timeout=1000&connect_timeout=60000%s", plain->port,
              trusting());
-    assert_refused(url, "has not answered the TLS handshake: does it speak TLS at this address?");
+    assert_refused(url, "has not finished the TLS handshake: does it speak TLS at this address?");
     server_cont(plain);
     server_end(plain);
 }
@@ -687,6 +703,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_sentence_says_what_to_do_when_the_certificate_is_not_right),
         cmocka_unit_test(test_the_sentence_says_since_when_the_certificate_is_expired),
         cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
+        cmocka_unit_test(test_the_sentence_says_so_when_cacert_is_cut_off_or_too_long),
         cmocka_unit_test(test_the_sentence_names_cert_when_the_server_wants_one),
         cmocka_unit_test(test_the_sentence_names_cert_when_tls_is_1_2),
         cmocka_unit_test(test_the_sentence_names_the_file_when_it_is_a_fifo),

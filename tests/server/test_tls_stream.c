@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "link/stream.h"
 #include "link/tls.h"
+#include "link/tls_files.h"
 
 #define ROOM_MOST 65536
 
@@ -629,6 +630,34 @@ static void test_a_thread_ends_when_another_has_opened_in_vain_behind_it(void **
     }
 }
 
+/* ---- files ------------------------------------------------------------------------------- */
+
+static int ways_given;
+
+static void give_way(void)
+{
+    ways_given++;
+}
+
+/* A key among them is no certificate.  fork() waits for one certificate, and not for all. */
+static void test_a_fork_has_its_turn_after_each_certificate_of_cacert(void **state)
+{
+    char path[64], reason[DM_REASON_ROOM];
+    struct dm_tls_files files = { .is_verified = true, .cacert.path = path };
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/many.crt", tls_folder);
+    command_run("cd %s && cat ca.crt other.key other.crt server.crt > many.crt", tls_folder);
+    assert_status(0);
+    assert_true(dm_tls_files_read(&files, reason));
+    ways_given = 0;
+    assert_true(dm_tls_files_load(&files, NULL, context, give_way, reason));
+    assert_int_equal(ways_given, 3);
+    dm_tls_files_free(&files);
+    SSL_CTX_free(context);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -647,6 +676,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_key_is_refused_when_computing_with_it_takes_long),
         cmocka_unit_test(test_another_handshake_is_refused_when_the_peer_asks),
         cmocka_unit_test(test_the_end_is_no_error_when_the_peer_says_goodbye),
+        cmocka_unit_test(test_a_fork_has_its_turn_after_each_certificate_of_cacert),
     };
 
     test_begin(argc, argv);
