@@ -68,7 +68,9 @@ struct dm_tls {
     char cert[DM_REASON_ROOM / 2];
     char reason[DM_REASON_ROOM];
 
-    const struct dm_tls_options *options; /* until the handshake has ended */
+    /* Until the handshake has ended. */
+    const struct dm_tls_options *options;
+    char *name; /* of the options, without the dot at its end; NULL: none */
 };
 
 /*
@@ -310,7 +312,7 @@ static int check_certificate(int is_good, X509_STORE_CTX *store)
     struct dm_tls *tls = SSL_get_app_data(ssl);
 
     if (!is_good && !tls->reason[0])
-        dm_tls_explain_certificate(store, tls->options->name, tls->options->cacert, tls->reason);
+        dm_tls_explain_certificate(store, tls->name, tls->options->cacert, tls->reason);
     return is_good;
 }
 
@@ -409,7 +411,7 @@ static bool begin(struct dm_tls *tls, const struct dm_tls_files *files, char *re
     tls->ssl = SSL_new(context);
     SSL_CTX_free(context); /* the connection keeps it */
     bio = tls->ssl ? BIO_new_ex(shared.context, shared.socket) : NULL;
-    if (!bio || !SSL_set_app_data(tls->ssl, tls) || !set_name(tls->ssl, tls->options->name, ret_reason)) {
+    if (!bio || !SSL_set_app_data(tls->ssl, tls) || !set_name(tls->ssl, tls->name, ret_reason)) {
         BIO_free(bio);
         return false;
     }
@@ -552,6 +554,17 @@ static void end_opening(bool is_open)
     dm_mutex_unlock(&lock);
 }
 
+/* A name server's dot for "this is the whole name" is no part of the name, neither in a certificate nor in TLS. */
+static bool copy_name(struct dm_tls *tls, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+
+    if (length > 1 && name[length - 1] == '.')
+        length--;
+    tls->name = name ? strndup(name, length) : NULL;
+    return !name || tls->name;
+}
+
 struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t deadline_ns,
                            char ret_reason[DM_REASON_ROOM])
 {
@@ -564,8 +577,9 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
     };
     bool is_open;
 
-    if (!tls) {
+    if (!tls || !copy_name(tls, options->name)) {
         snprintf(ret_reason, DM_REASON_ROOM, "cannot be opened (out of memory)");
+        free(tls);
         return NULL;
     }
     tls->fd = fd;
@@ -574,7 +588,7 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
     snprintf(tls->cert, sizeof tls->cert, "%s", options->cert ? options->cert : "");
     if (!dm_tls_files_read(&files, ret_reason)) {
         dm_tls_files_free(&files);
-        free(tls);
+        dm_tls_free(tls);
         return NULL;
     }
     enter();
@@ -596,6 +610,7 @@ void dm_tls_free(struct dm_tls *tls)
     if (!tls)
         return;
     SSL_free(tls->ssl);
+    free(tls->name);
     free(tls);
 }
 

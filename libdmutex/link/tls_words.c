@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define NAMES_ROOM 160
@@ -118,16 +119,32 @@ static void explain_name(X509 *certificate, const char *wanted, char *ret_reason
              names, wanted);
 }
 
-static void explain_time(X509 *certificate, int depth, bool is_over, char *ret_reason)
+/* True for a certificate that this side has brought. */
+static bool is_trusted(X509_STORE_CTX *store, int depth)
+{
+    return depth > 0 && depth >= X509_STORE_CTX_get_num_untrusted(store);
+}
+
+static void explain_time(X509 *certificate, int depth, bool is_over, bool is_ours, char *ret_reason)
 {
     char whose[NAME_ROOM + 32], when[TIME_ROOM];
 
     describe(certificate, depth, whose);
     write_time(is_over ? X509_get0_notAfter(certificate) : X509_get0_notBefore(certificate), when);
-    if (is_over)
+    if (is_over && is_ours)
+        snprintf(ret_reason, DM_REASON_ROOM, "%s, which this side trusts, expired at %s: name its new one by cacert",
+                 whose, when);
+    else if (is_over)
         snprintf(ret_reason, DM_REASON_ROOM, "%s expired at %s: give the server a new one", whose, when);
     else
         snprintf(ret_reason, DM_REASON_ROOM, "%s is valid from %s on: look at this host's clock", whose, when);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+
+    return path && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static void explain_issuer(X509 *certificate, const char *cacert, char *ret_reason)
@@ -135,7 +152,12 @@ static void explain_issuer(X509 *certificate, const char *cacert, char *ret_reas
     char name[NAME_ROOM];
 
     name_of(X509_get_issuer_name(certificate), name);
-    if (cacert)
+    if (is_folder(cacert))
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "the server's certificate comes from \"%s\", which the folder cacert \"%.80s\" does not have: put "
+                 "the issuer's certificate there, and run openssl rehash",
+                 name, cacert);
+    else if (cacert)
         snprintf(ret_reason, DM_REASON_ROOM,
                  "the server's certificate comes from \"%s\", which cacert \"%.80s\" does not have: name the issuer's "
                  "certificate by cacert",
@@ -145,6 +167,19 @@ static void explain_issuer(X509 *certificate, const char *cacert, char *ret_reas
                  "the server's certificate comes from \"%s\", which this system does not trust: name the issuer's "
                  "certificate by cacert",
                  name);
+}
+
+/* An authority that was made again, with another key, has the name that it had. */
+static void explain_signature(X509 *certificate, int depth, char *ret_reason)
+{
+    char whose[NAME_ROOM + 32], name[NAME_ROOM];
+
+    describe(certificate, depth, whose);
+    name_of(X509_get_issuer_name(certificate), name);
+    snprintf(ret_reason, DM_REASON_ROOM,
+             "%s comes from another \"%s\" than the one that is trusted here: name the issuer's present certificate by "
+             "cacert",
+             whose, name);
 }
 
 /* Of a certificate that is not right in itself: a key too short, not for servers, not within its issuer's rights. */
@@ -174,7 +209,10 @@ void dm_tls_explain_certificate(X509_STORE_CTX *store, const char *name, const c
         return;
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-        explain_time(certificate, depth, error == X509_V_ERR_CERT_HAS_EXPIRED, ret_reason);
+        explain_time(certificate, depth, error == X509_V_ERR_CERT_HAS_EXPIRED, is_trusted(store, depth), ret_reason);
+        return;
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+        explain_signature(certificate, depth, ret_reason);
         return;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:

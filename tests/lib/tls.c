@@ -55,8 +55,8 @@ static void write_files(const char *name, const struct identity *identity)
  * issuer NULL: an authority; names NULL: of a client; purpose NULL: for all.  Valid from two days ago until `end_s`
  * from now.
  */
-static struct identity make_for(const char *purpose, const char *name, const struct identity *issuer, const char *names,
-                                long end_s)
+static struct identity make_file(const char *file, const char *purpose, const char *name, const struct identity *issuer,
+                                 const char *names, long end_s)
 {
     static long serial;
     struct identity made = { X509_new(), EVP_EC_gen("P-256") };
@@ -78,13 +78,31 @@ static struct identity make_for(const char *purpose, const char *name, const str
     if (purpose)
         extend(certificate, issuer->certificate, NID_ext_key_usage, purpose);
     assert_true(X509_sign(certificate, issuer ? issuer->key : made.key, EVP_sha256()) > 0);
-    write_files(name, &made);
+    write_files(file, &made);
     return made;
+}
+
+static struct identity make_for(const char *purpose, const char *name, const struct identity *issuer, const char *names,
+                                long end_s)
+{
+    return make_file(name, purpose, name, issuer, names, end_s);
 }
 
 static struct identity make(const char *name, const struct identity *issuer, const char *names, long end_s)
 {
     return make_for(NULL, name, issuer, names, end_s);
+}
+
+/* The authority's key and name, in another certificate. */
+static void make_old(const struct identity *authority)
+{
+    struct identity old = { X509_dup(authority->certificate), authority->key };
+
+    assert_non_null(old.certificate);
+    X509_gmtime_adj(X509_getm_notAfter(old.certificate), -3600);
+    assert_true(X509_sign(old.certificate, old.key, EVP_sha256()) > 0);
+    write_files("old", &old);
+    X509_free(old.certificate);
 }
 
 /* By the name that openssl-rehash gives. */
@@ -113,6 +131,8 @@ void tls_begin(void)
     keeper_make_folder(tls_folder, sizeof tls_folder);
     ca = make("ca", NULL, NULL, DAY);
     make_hashed(&ca);
+    make_old(&ca);
+    drop(make_file("namesake", NULL, "ca", NULL, NULL, DAY));
     other = make("other", NULL, NULL, DAY);
     drop(make("server", &ca, NAMES, DAY));
     drop(make("named", &ca, "DNS:redis.test.example", DAY));

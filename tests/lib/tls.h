@@ -13,6 +13,8 @@
  *
  *     ca         the authority, also in the folder `hashed`
  *     other      another authority, which nobody trusts
+ *     namesake   another authority, with the name of ca
+ *     old        the authority's certificate of before, with its key, until an hour ago
  *     server     for localhost, 127.0.0.1 and *.test.example
  *     named      for redis.test.example alone
  *     as-name    for 127.0.0.1, as a name and not as an address

@@ -145,6 +145,8 @@ static void test_the_name_is_right_when_the_certificate_has_it(void **state)
     assert_works(url_of(tls, "rediss://localhost", trusting()));
     snprintf(url, sizeof url, "&tls=yes&servername=any.test.example%s", trusting());
     assert_works(url_of(tls, "redis://127.0.0.1", url));
+    snprintf(url, sizeof url, "&tls=yes&servername=any.test.example.%s", trusting()); /* the whole name */
+    assert_works(url_of(tls, "redis://127.0.0.1", url));
     snprintf(url, sizeof url, "%s&tls=yes&servername=127.0.0.1%s", proxy_url(proxy), trusting());
     assert_works(url);
     proxy_end(proxy);
@@ -281,6 +283,21 @@ static void test_the_sentence_names_cacert_when_the_authority_is_unknown(void **
                    "comes from \"ca\", which cacert ");
     assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "ca.key")),
                    "cannot be used: no certificate in PEM is in it");
+    tls_server_end(tls);
+}
+
+/* A renewed authority, by its certificate of before; one that was made again, with another key; and a folder. */
+static void test_the_sentence_names_cacert_when_the_authority_is_another_than_now(void **state)
+{
+    struct tls_server *tls = tls_server_start("server", "no", NULL);
+
+    (void)state;
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "old.crt")),
+                   "which this side trusts, expired");
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "namesake.crt")),
+                   "comes from another \"ca\" than the one that is trusted here");
+    command_run("mkdir %s/bare && cp %s/ca.crt %s/bare/ca.crt", tls_folder, tls_folder, tls_folder);
+    assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "bare")), "run openssl rehash");
     tls_server_end(tls);
 }
 
@@ -703,6 +720,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_sentence_says_what_to_do_when_the_certificate_is_not_right),
         cmocka_unit_test(test_the_sentence_says_since_when_the_certificate_is_expired),
         cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_unknown),
+        cmocka_unit_test(test_the_sentence_names_cacert_when_the_authority_is_another_than_now),
         cmocka_unit_test(test_the_sentence_says_so_when_cacert_is_cut_off_or_too_long),
         cmocka_unit_test(test_the_sentence_names_cert_when_the_server_wants_one),
         cmocka_unit_test(test_the_sentence_names_cert_when_tls_is_1_2),
