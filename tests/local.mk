@@ -19,6 +19,7 @@ unit_base_tests = \
     tests/unit/test_clock \
     tests/unit/test_descriptor \
     tests/unit/test_error \
+    tests/unit/test_ident \
     tests/unit/test_log \
     tests/unit/test_order
 unit_core_tests = \

@@ -117,7 +117,7 @@ static const char *read_head(struct file *file)
 /* The sentence about the fault, or NULL. */
 static const char *open_file(struct file *ret_file)
 {
-    int descriptor = open(ret_file->path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(ret_file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
     const char *sentence = NULL;
     struct stat status;
     void *bytes;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +13,40 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+
+static bool read_device(uint64_t *ret_word)
+{
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is_read = fd >= 0 && read(fd, ret_word, sizeof *ret_word) == (ssize_t)sizeof *ret_word;
+
+    if (fd >= 0)
+        close(fd);
+    return is_read;
+}
+
+/* The words of the last resort are not hard to guess, but differ between processes and moments. */
+static uint64_t make_word(void)
+{
+    static bool is_told;
+
+    if (!__atomic_exchange_n(&is_told, true, __ATOMIC_RELAXED))
+        dm_log_alarm("there are no random numbers here: getrandom(2) and /dev/urandom are refused, so that others can "
+                     "guess which holder this is: allow one of them in the filter of system calls");
+    return (uint64_t)dm_clock_boot_ns() * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)getpid();
+}
 
 /*
  * 0 is drawn again, because 0 stands for "not drawn yet" in an object's id. getrandom() fails where a filter of system
- * calls forbids it; the words are hard to guess no more then, but still differ between processes and moments.
+ * calls forbids it.
  */
 void dm_ident_random(uint64_t *ret_words, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         do {
-            if (getrandom(&ret_words[i], sizeof ret_words[i], 0) != (ssize_t)sizeof ret_words[i])
-                ret_words[i] = (uint64_t)dm_clock_boot_ns() * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)getpid();
+            if (getrandom(&ret_words[i], sizeof ret_words[i], 0) != (ssize_t)sizeof ret_words[i] &&
+                !read_device(&ret_words[i]))
+                ret_words[i] = make_word();
         } while (ret_words[i] == 0);
     }
 }

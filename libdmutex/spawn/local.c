@@ -89,7 +89,10 @@ static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason
                                   "DMUTEX_URL",
                  fault->place, fault->words, owner);
     } else {
-        complain(ret_reason, "%.90s cannot be used for the local server: %s", fault->place, strerror(fault->error));
+        complain(ret_reason, "%.90s cannot be used for the local server: %s%s", fault->place, strerror(fault->error),
+                 fault->error == EROFS || fault->error == EACCES || fault->error == ENOSPC
+                     ? ": set DMUTEX_LOCAL_DIR to a folder that can be written, or DMUTEX_URL"
+                     : "");
     }
     return -1;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -77,11 +78,19 @@ static bool add_directory(GPtrArray *paths, const char *path, GError **error)
     return true;
 }
 
+/* NULL: no place is the user's, as for a user without HOME whom the system does not know; GLib would complain. */
+static char *find_user_file(void)
+{
+    if (!g_getenv("XDG_CONFIG_HOME") && !g_getenv("HOME") && !getpwuid(getuid()))
+        return NULL;
+    return g_build_filename(g_get_user_config_dir(), "dmutex", "preload.conf", NULL);
+}
+
 /* The first place with a file counts alone, and places are not merged: a user's file replaces the system's rules. */
 bool config_files_find(const char *option, const char *system_file, GPtrArray **ret_paths, GError **error)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *user_file = g_build_filename(g_get_user_config_dir(), "dmutex", "preload.conf", NULL);
+    g_autofree char *user_file = find_user_file();
     g_autofree char *system_directory = g_strconcat(system_file, ".d", NULL);
     const char *environment = g_getenv("DMUTEX_CONF");
 
@@ -91,7 +100,7 @@ bool config_files_find(const char *option, const char *system_file, GPtrArray **
     } else if (environment && *environment) {
         if (!add_named(paths, environment, "DMUTEX_CONF", error))
             return false;
-    } else if (has_user_file(user_file)) {
+    } else if (user_file && has_user_file(user_file)) {
         g_ptr_array_add(paths, g_steal_pointer(&user_file));
     } else {
         if (is_there(system_file))
@@ -107,11 +116,11 @@ bool config_files_find(const char *option, const char *system_file, GPtrArray **
 
 /*
  * The author of the rules decides if a program's locks hold, and which server the program asks: only the user and root
- * may write rules.
+ * may write rules. Whether what has root's number is root's, in a user namespace, check_way() finds out.
  */
 static bool check_owner(const char *path, const struct stat *status, GError **error)
 {
-    if (status->st_uid != 0 && status->st_uid != geteuid())
+    if (!dm_place_is_trusted(status->st_uid))
         return refuse(error, REFUSE_CONFIG,
                       "%s: belongs to user %u, who is neither root nor you: copy it, or have it given to one of them",
                       path, (unsigned)status->st_uid);

@@ -375,7 +375,7 @@ bool listing_make(char **ret_path, int *ret_folder, GError **error)
     struct dm_fault fault;
 
     if (!path)
-        return refuse(error, REFUSE_CANNOT_RUN, "%s", reason->message);
+        return refuse(error, REFUSE_CANNOT_RUN, "%s: set TMPDIR to a folder that can be written", reason->message);
     *ret_folder = dm_place_open_own(path, false, &fault);
     if (*ret_folder >= 0) {
         *ret_path = g_steal_pointer(&path);

@@ -50,7 +50,7 @@ struct seen_file {
 /*
  * Opens or makes a file of this user's in the folder of the reports. A process may outlive dmutex-run, and then a
  * stranger may make the folder anew: so the folder is checked each time as the keeper's is, and the file must be no
- * link. -1: there is nobody to report to.
+ * link. -1: there is nobody to report to (ENOENT), or the folder is another user's (EPERM).
  */
 int seen_open(const char *folder, const char *name, int flags);
 

@@ -203,6 +203,31 @@ static void test_config_is_refused_when_others_can_change_the_way_to_it(void **s
     assert_errors("/links/way belongs to user 65534");
 }
 
+/*
+ * In a user namespace with a number for the user alone, root's files seem to be another user's. /mnt, unlike /tmp, is a
+ * folder where only root puts things.
+ */
+static void test_config_of_root_is_read_when_root_has_no_number(void **state)
+{
+    static const char enter[] = "setpriv --reuid 61234 --regid 61234 --clear-groups unshare -U --map-user=1000";
+
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    command_run("%s true", enter);
+    if (ran.status != 0) {
+        print_message("# unshare -U is forbidden here: not looked at\n");
+        return;
+    }
+    write_file("roots.conf", 0644, "[server]\nUrl=redis://h\n[lock a]\nMatch=flock:/a\n");
+    command_run("mkdir -m 755 %1$s/roots && mv %1$s/roots.conf %1$s/roots/a.conf && "
+                "exec unshare -m sh -c 'mount --bind %1$s/roots /mnt && "
+                "exec %2$s %3$s --config /mnt/a.conf --dry-run true'",
+                folder, enter, dmutex_run);
+    assert_status(0);
+    assert_string_equal(ran.errors, "");
+}
+
 /* Another user's file is refused, unless the user is root. */
 static void test_config_is_refused_when_it_is_another_users(void **state)
 {
@@ -541,6 +566,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_config_is_refused_when_others_can_write_it),
         cmocka_unit_test(test_config_is_refused_when_others_can_change_the_way_to_it),
         cmocka_unit_test(test_config_is_refused_when_it_is_another_users),
+        cmocka_unit_test(test_config_of_root_is_read_when_root_has_no_number),
         cmocka_unit_test(test_config_is_compiled_when_it_is_good),
         cmocka_unit_test(test_config_keeps_ondown_apart_when_kinds_differ),
         cmocka_unit_test(test_config_defaults_hold_when_a_lock_says_nothing),

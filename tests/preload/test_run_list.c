@@ -437,10 +437,45 @@ static void test_the_command_goes_on_when_there_is_no_room_for_the_list(void **s
     assert_errors("dmutex: the list lacks what a process uses: there is no room in ");
 }
 
+/* A process of another user cannot report, and says so. */
+static void test_the_list_says_what_it_lacks_when_a_process_has_another_user(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    command_run("exec %s --list setpriv --reuid 61234 --regid 61234 --clear-groups flock /dev/null true", dmutex_run);
+    assert_status(0);
+    assert_errors("uses: its user is another one than that of dmutex-run");
+}
+
+/* No line of a library's comes between: a container's user may have neither a home nor a name. */
+static void test_nothing_else_is_said_when_the_user_has_neither_home_nor_name(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    command_run("exec env -u HOME -u XDG_CONFIG_HOME TMPDIR=/tmp setpriv --reuid 61234 --regid 61234 --clear-groups "
+                "%s --list flock /dev/null true",
+                dmutex_run);
+    assert_status(0);
+    assert_null(strstr(ran.errors, "WARNING"));
+}
+
+static void test_the_sentence_tells_what_to_do_when_the_folder_cannot_be_made(void **state)
+{
+    (void)state;
+    command_run("TMPDIR=/proc exec %s --list true", dmutex_run);
+    assert_status(126);
+    assert_errors(": set TMPDIR to a folder that can be written");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list_names_symbols_when_there_are_some),
+        cmocka_unit_test(test_the_list_says_what_it_lacks_when_a_process_has_another_user),
+        cmocka_unit_test(test_nothing_else_is_said_when_the_user_has_neither_home_nor_name),
+        cmocka_unit_test(test_the_sentence_tells_what_to_do_when_the_folder_cannot_be_made),
         cmocka_unit_test(test_list_names_offsets_when_the_file_is_stripped),
         cmocka_unit_test(test_list_prints_rules_that_resolve_when_pasted),
         cmocka_unit_test(test_list_names_mappings_when_memory_is_shared),

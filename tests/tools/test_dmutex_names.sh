@@ -133,6 +133,10 @@ for cut in 1 17 63 64 65 $((size / 2)) $((size - 700)) $((size - 1)); do
     "$names" damaged >output 2>&1
     is "status of the first $cut bytes" $? 2
 done
+mkfifo fifo
+timeout 60 "$names" fifo ledger.o >output 2>errors
+is "status with a FIFO" $? 2
+[ "$(wc -l <output)" -eq 4 ] || complain "the file behind the FIFO is not read"
 result "what cannot be read is told, and the rest is read"
 
 finish

@@ -62,6 +62,8 @@ static struct seen_file *open_file(void)
 
     text_add_number(&text, (uint64_t)getpid());
     fd = seen_open(settings_get()->list_folder, name, O_RDWR);
+    if (fd < 0 && errno == EPERM)
+        text_say("the list lacks what process ", name, " uses: its user is another one than that of dmutex-run", NULL);
     if (fd < 0)
         return NULL;
     dm_shield_raise(&shield);
