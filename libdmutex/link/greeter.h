@@ -20,6 +20,30 @@ struct dm_link_options;
 enum dm_located { DM_LOCATED, DM_LOCATED_LATER, DM_LOCATED_NEVER };
 
 /*
+ * Whether the server of a connection is still the right one.  The link asks with the greeter's `user`, under its lock;
+ * the functions call nothing of the link, and never block.
+ */
+struct dm_belief {
+    /*
+     * NULL, or asked before each command is sent, unless it is for any server (struct dm_command, is_for_any).  False:
+     * the command waits until dm_link_tell_news().
+     */
+    bool (*may_send)(void *user);
+    /*
+     * Asked before each reply and message; is_for_any is that of the reply's command.  False, with the reason: the link
+     * closes, and the reply counts as none.  Asked for any server at the end of a handshake, too, and before another
+     * address of the same name is tried: locate() is called then.
+     */
+    bool (*may_believe)(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM]);
+    /*
+     * NULL, or the command that makes the server confirm all commands sent before; bytes NULL without memory.  Freed by
+     * free().  Replies are kept back until the answer: false, with the reason, lets them all count as none.
+     */
+    struct dm_command (*confirm)(void *user);
+    bool (*take_confirm)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+};
+
+/*
  * The questions to a server: the greeting of each new connection, and a look now and then at whether the server is
  * still the server of the greeting.  Called under the link's lock: calls nothing of the link, and never blocks.
  */
@@ -35,25 +59,7 @@ struct dm_greeter {
      * ask again.  NEVER: waiting is useless, and the calls that want the server fail.
      */
     enum dm_located (*locate)(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM]);
-    /*
-     * NULL, or asked before each reply to a command and each message: false, with the reason, if the server may have
-     * been replaced.  The link closes then, and the reply counts as none.  Asked at the end of a handshake, too, and
-     * before another address of the same name is tried: locate() is called then.
-     */
-    bool (*is_current)(void *user, char ret_reason[DM_REASON_ROOM]);
-    /*
-     * NULL, or asked before each command is sent, and before each reply and message, except those of commands that are
-     * for any server (struct dm_command, is_for_any): false if nobody vouches for the server now.  Commands wait then,
-     * until dm_link_tell_news(); a reply or a message closes the link, for the reason `doubt`, and counts as none.
-     */
-    bool (*is_vouched)(void *user);
-    const char *doubt;
-    /*
-     * NULL, or the command that makes the server confirm all commands sent before; bytes NULL without memory.  Freed by
-     * free().  Replies are kept back until the answer: false, with the reason, lets them all count as none.
-     */
-    struct dm_command (*confirm)(void *user);
-    bool (*take_confirm)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+    const struct dm_belief *belief; /* NULL: the server is believed for as long as the connection lasts */
     /* A connection is being opened; what the greeter knows of the connection before becomes old. */
     void (*begin)(void *user);
     /*

@@ -487,10 +487,11 @@ static bool is_in_first_handshake(const struct dm_session *session)
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_session *session = &link->session;
+    char doubt[DM_REASON_ROOM];
 
     enter(link);
-    if (dm_session_is_ready(session) && !dm_session_is_usable(session))
-        snprintf(ret_reason, DM_REASON_ROOM, "%s: %s", session->options.name, session->greeter.doubt);
+    if (dm_session_is_ready(session) && !dm_session_is_believed(session, false, doubt))
+        snprintf(ret_reason, DM_REASON_ROOM, "%s: %.200s", session->options.name, doubt);
     else if (is_in_first_handshake(session))
         snprintf(ret_reason, DM_REASON_ROOM,
                  "%s: has not finished the TLS handshake: does it speak TLS at this address?", session->options.name);

@@ -49,14 +49,21 @@ static bool is_socket_ours(struct dm_session *session)
     return false;
 }
 
-static bool is_vouched(const struct dm_session *session)
+static bool may_send(const struct dm_session *session)
 {
-    return !session->greeter.is_vouched || session->greeter.is_vouched(session->greeter.user);
+    const struct dm_belief *belief = session->greeter.belief;
+
+    return !belief || !belief->may_send || belief->may_send(session->greeter.user);
+}
+
+static bool awaits_confirmation(const struct dm_session *session)
+{
+    return session->greeter.belief && session->greeter.belief->confirm;
 }
 
 bool dm_session_is_usable(const struct dm_session *session)
 {
-    return dm_session_is_ready(session) && is_vouched(session);
+    return dm_session_is_ready(session) && may_send(session);
 }
 
 /* What the kernel does not take needs POLLOUT: the loop thread is told so. */
@@ -70,11 +77,11 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
     return true;
 }
 
-/* Without somebody to vouch there is no look, because the reply would close the session. */
+/* While no command may be sent there is no look: its reply would close the session. */
 void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
 {
     bool is_due = session->greeter.look && !session->pipe.is_stopped &&
-                  dm_look_is_due(&session->look, pause_ns, dm_clock_boot_ns()) && is_vouched(session) &&
+                  dm_look_is_due(&session->look, pause_ns, dm_clock_boot_ns()) && may_send(session) &&
                   is_socket_ours(session);
     struct dm_slot *slot = is_due ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
@@ -138,13 +145,13 @@ static void ask_to_confirm(struct dm_session *session)
     struct dm_command command;
     struct dm_slot *slot;
 
-    if (!session->greeter.confirm)
+    if (!awaits_confirmation(session))
         return;
     session->kept.is_behind = session->kept.is_under_way;
     if (session->kept.is_under_way)
         return;
     slot = dm_pipe_take_slot(&session->pipe);
-    command = session->greeter.confirm(session->greeter.user);
+    command = session->greeter.belief->confirm(session->greeter.user);
     if (!slot || !command.bytes) {
         if (slot)
             dm_pipe_spare_slot(&session->pipe, slot);
@@ -170,7 +177,7 @@ static void keep(struct dm_session *session, struct dm_slot *slot, redisReply *r
 static void take_confirm(struct dm_session *session, redisReply *reply)
 {
     char reason[DM_REASON_ROOM];
-    bool is_confirmed = session->greeter.take_confirm(session->greeter.user, reply, reason);
+    bool is_confirmed = session->greeter.belief->take_confirm(session->greeter.user, reply, reason);
 
     dm_reply_free(reply);
     dm_session_note_reason(session, "%s", is_confirmed ? DM_SESSION_NO_ANSWER : reason);
@@ -202,7 +209,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
     if (dm_session_is_ready(session) && !is_socket_ours(session))
         return NULL;
     dm_session_look_if_due(session, DM_LOOK_NS / 2);
-    if (!dm_session_is_ready(session) || !(command->is_for_any || is_vouched(session)))
+    if (!dm_session_is_ready(session) || !(command->is_for_any || may_send(session)))
         return NULL;
     if (command->is_for_any || stop_unless_known(session))
         slot = dm_pipe_take_slot(&session->pipe);
@@ -266,7 +273,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     if (kind == DM_SLOT_COMMAND) {
         if (reply->type != REDIS_REPLY_ERROR) /* a server that refuses all that it is asked is of no use */
             dm_retry_note_answer(&session->retry);
-        if (session->greeter.confirm)
+        if (awaits_confirmation(session))
             keep(session, slot, reply);
         else
             dm_session_finish(session, slot, reply);
@@ -292,16 +299,12 @@ static bool is_for_any(const struct dm_session *session)
 /* False: the server may have been replaced, and the session is closed. */
 static bool is_believed(struct dm_session *session)
 {
-    const struct dm_greeter *greeter = &session->greeter;
     char reason[DM_REASON_ROOM];
 
-    if (session->state != DM_SESSION_READY)
+    if (session->state != DM_SESSION_READY || dm_session_is_believed(session, is_for_any(session), reason))
         return true;
-    if (greeter->is_current && !greeter->is_current(greeter->user, reason))
-        dm_session_fail(session, "%s", reason);
-    else if (!is_vouched(session) && !is_for_any(session))
-        dm_session_fail(session, "%s", greeter->doubt);
-    return session->state == DM_SESSION_READY;
+    dm_session_fail(session, "%s", reason);
+    return false;
 }
 
 /* A reply may close the session: the descriptor says so before the next reply is parsed. */

@@ -91,8 +91,17 @@ static inline bool dm_session_is_ready(const struct dm_session *session)
     return session->state == DM_SESSION_READY && !session->is_ended;
 }
 
-/* Commands can be sent, and somebody vouches for the server. */
+/* Commands can be sent, and the server may get them: may_send of struct dm_belief. */
 bool dm_session_is_usable(const struct dm_session *session);
+
+/* As may_believe of struct dm_belief. */
+static inline bool dm_session_is_believed(const struct dm_session *session, bool is_for_any,
+                                          char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_belief *belief = session->greeter.belief;
+
+    return !belief || belief->may_believe(session->greeter.user, is_for_any, ret_reason);
+}
 
 /* Opens the connection if closed, wanted and due. */
 void dm_session_open_if_due(struct dm_session *session);

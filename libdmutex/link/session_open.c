@@ -186,11 +186,6 @@ static void open_by_address(struct dm_session *session)
         find_addresses(session);
 }
 
-static bool is_current(struct dm_session *session, char ret_reason[DM_REASON_ROOM])
-{
-    return !session->greeter.is_current || session->greeter.is_current(session->greeter.user, ret_reason);
-}
-
 /*
  * A server whose place is not known leaves the wish a wish, until somebody knows.  Addresses that have not been tried
  * are no use once the server is elsewhere.
@@ -200,7 +195,8 @@ static bool locate(struct dm_session *session)
     char reason[DM_REASON_ROOM];
     enum dm_located located = DM_LOCATED;
 
-    if (session->greeter.locate && (dm_addresses_left(session->addresses) == 0 || !is_current(session, reason)))
+    if (session->greeter.locate &&
+        (dm_addresses_left(session->addresses) == 0 || !dm_session_is_believed(session, true, reason)))
         located = session->greeter.locate(session->greeter.user, &session->options, reason);
     if (located == DM_LOCATED) {
         if (session->is_nowhere)
@@ -278,7 +274,7 @@ static bool is_of_use(struct dm_session *session)
 
     if (session->state != DM_SESSION_PREPARING || session->is_ended)
         return false;
-    if (is_current(session, reason))
+    if (dm_session_is_believed(session, true, reason))
         return true;
     dm_session_fail(session, "%s", reason);
     return false;

@@ -41,12 +41,13 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
 
 bool conn_is_usable(const struct dm_link *conn)
 {
+    const struct dm_belief *belief = conn->greeter.belief;
     bool is_usable = conn->state == READY;
 
-    if (!is_usable || !conn->greeter.is_vouched)
+    if (!is_usable || !belief || !belief->may_send)
         return is_usable;
     conn_begin_asking();
-    is_usable = conn->greeter.is_vouched(conn->greeter.user);
+    is_usable = belief->may_send(conn->greeter.user);
     conn_end_asking();
     return is_usable;
 }
@@ -138,13 +139,13 @@ static void ask_to_confirm(struct dm_link *conn)
 {
     struct dm_command command;
 
-    if (!conn->greeter.confirm)
+    if (!conn->greeter.belief || !conn->greeter.belief->confirm)
         return;
     conn->must_confirm = conn->is_confirming;
     if (conn->is_confirming)
         return;
     conn_begin_asking();
-    command = conn->greeter.confirm(conn->greeter.user);
+    command = conn->greeter.belief->confirm(conn->greeter.user);
     conn_end_asking();
     conn_send(conn, command.bytes, command.length, true);
     conn_push(conn, 0)->is_confirm = true;
@@ -158,7 +159,7 @@ void conn_take_confirm(struct dm_link *conn, redisReply *reply)
     bool is_confirmed;
 
     conn_begin_asking();
-    is_confirmed = conn->greeter.take_confirm(conn->greeter.user, reply, reason);
+    is_confirmed = conn->greeter.belief->take_confirm(conn->greeter.user, reply, reason);
     conn_end_asking();
     dm_reply_free(reply);
     counters.confirmed += is_confirmed;

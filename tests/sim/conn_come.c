@@ -158,18 +158,17 @@ static void take_greeting(struct dm_link *conn, redisReply *reply)
 /* False closes the link: the server may have been replaced. */
 static bool is_believed(struct dm_link *conn)
 {
+    const struct dm_belief *belief = conn->greeter.belief;
     char reason[DM_REASON_ROOM];
-    bool is_current;
+    bool may_believe;
 
-    if (conn->state != READY)
+    if (conn->state != READY || !belief)
         return true;
     conn_begin_asking();
-    is_current = !conn->greeter.is_current || conn->greeter.is_current(conn->greeter.user, reason);
+    may_believe = belief->may_believe(conn->greeter.user, conn->first && conn->first->is_for_any, reason);
     conn_end_asking();
-    if (!is_current)
+    if (!may_believe)
         conn_fail(conn, reason);
-    else if (!conn_is_usable(conn) && !(conn->first && conn->first->is_for_any))
-        conn_fail(conn, conn->greeter.doubt);
     return conn->state == READY;
 }
 
@@ -200,7 +199,7 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
         conn_take_confirm(conn, reply);
     } else if (slot->is_look) {
         conn_take_look(conn, reply, slot->sent_ns);
-    } else if (conn->greeter.confirm) {
+    } else if (conn->greeter.belief && conn->greeter.belief->confirm) {
         conn_keep(conn, slot, reply);
     } else {
         conn_finish(conn, slot, reply);

@@ -466,8 +466,9 @@ static struct {
 
 static bool is_there; /* is_half_current() */
 
-static bool is_half_current(void *user, char ret_reason[DM_REASON_ROOM])
+static bool is_half_current(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
+    (void)is_for_any;
     (void)user;
     snprintf(ret_reason, DM_REASON_ROOM, "elsewhere");
     return is_there;
@@ -482,9 +483,10 @@ static void prepare_nothing(void *user)
 static void begin_half(void (*prepare)(void *user))
 {
     struct dm_link_options options = { .name = "x", .connect_timeout_ms = 60000, .command_timeout_ms = 60000 };
+    static const struct dm_belief belief = { .may_believe = is_half_current };
     const struct dm_greeter greeter = { .prepare = prepare,
                                         .locate = locate,
-                                        .is_current = is_half_current,
+                                        .belief = &belief,
                                         .begin = begin_greeting,
                                         .round = greet_with_nothing,
                                         .ready = be_ready,

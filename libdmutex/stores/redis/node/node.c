@@ -188,10 +188,11 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     return DM_LOCATED;
 }
 
-static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
+static bool is_master(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_node_link *line = user;
 
+    (void)is_for_any;
     dm_assert_held(DM_RANK_CONN);
     if (dm_master_watch_is_fresh(line->node->master_watch, line->word))
         return true;
@@ -211,14 +212,23 @@ static void note_place(struct dm_node_link *line, struct dm_link_options *option
     go_to_master(line, options);
 }
 
-static bool is_at_place(void *user, char ret_reason[DM_REASON_ROOM])
+static bool is_vouched(void *user)
 {
-    const struct dm_node_link *line = user;
+    const struct dm_node *node = ((struct dm_node_link *)user)->node;
 
     dm_assert_held(DM_RANK_CONN);
-    if (line->word == __atomic_load_n(&line->node->place_number, __ATOMIC_RELAXED))
+    return node->hooks.is_vouched(node->hooks.user);
+}
+
+static bool is_node(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_node_link *line = user;
+    bool is_at_place = line->word == __atomic_load_n(&line->node->place_number, __ATOMIC_RELAXED);
+
+    dm_assert_held(DM_RANK_CONN);
+    if (is_at_place && (is_for_any || is_vouched(user)))
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "is no master of the Cluster any more");
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", is_at_place ? no_vouchers : "is no master of the Cluster any more");
     return false;
 }
 
@@ -246,14 +256,6 @@ static enum dm_located find_tag(void *user, struct dm_link_options *options, cha
     note_place(line, options);
     greeting->is_tag_under_way = false;
     return is_found ? DM_LOCATED : DM_LOCATED_LATER;
-}
-
-static bool is_vouched(void *user)
-{
-    const struct dm_node *node = ((struct dm_node_link *)user)->node;
-
-    dm_assert_held(DM_RANK_CONN);
-    return node->hooks.is_vouched(node->hooks.user);
 }
 
 /* The master watch's hooks. */
@@ -372,6 +374,31 @@ static void note_change(void *user)
  * The links differ in two things: the inbox subscribes and cannot ask, so it takes no looks; and each has hooks of its
  * own line.
  */
+static bool is_always(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
+{
+    (void)user;
+    (void)is_for_any;
+    (void)ret_reason;
+    return true;
+}
+
+/* NULL for a single server whose replicas are not waited for. */
+static const struct dm_belief *choose_belief(struct dm_node_link *line, bool is_inbox)
+{
+    const struct dm_node *node = line->node;
+    bool is_watched = node->master_watch, is_clustered = node->hooks.find_tag, waits = node->url->wait && !is_inbox;
+
+    line->belief = (struct dm_belief){
+        .may_send = is_clustered ? is_vouched : NULL,
+        .may_believe = is_watched     ? is_master
+                       : is_clustered ? is_node
+                                      : is_always,
+        .confirm = waits ? confirm : NULL,
+        .take_confirm = take_confirm,
+    };
+    return is_watched || is_clustered || waits ? &line->belief : NULL;
+}
+
 static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(void *user))
 {
     struct dm_node *node = line->node;
@@ -391,19 +418,13 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
         .locate = node->master_watch     ? locate
                   : node->hooks.find_tag ? find_tag
                                          : NULL,
-        .is_current = node->master_watch     ? is_current
-                      : node->hooks.find_tag ? is_at_place
-                                             : NULL,
-        .is_vouched = node->hooks.is_vouched ? is_vouched : NULL,
-        .doubt = no_vouchers,
+        .belief = choose_belief(line, is_inbox),
         .begin = begin,
         .round = next_round,
         .take = take,
         .ready = note_server,
         .look = is_inbox ? NULL : look,
         .take_look = take_look,
-        .confirm = url->wait && !is_inbox ? confirm : NULL,
-        .take_confirm = take_confirm,
         .user = line,
     };
     const struct dm_link_hooks hooks = {

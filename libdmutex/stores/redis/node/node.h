@@ -55,6 +55,7 @@ struct dm_node_hooks {
 struct dm_node_link {
     struct dm_node *node;
     struct dm_link *link;
+    struct dm_belief belief;     /* written before the link is made */
     struct dm_greeting greeting; /* the link's lock guards it */
 
     /*

@@ -38,10 +38,11 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
 }
 
 /* A link whose hands have just been shaken when dm_sentinel_move() closes it finds out here. */
-static bool is_current(void *user, char ret_reason[DM_REASON_ROOM])
+static bool is_at_place(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_sentinel_greeting *greeting = user;
 
+    (void)is_for_any;
     dm_assert_held(DM_RANK_CONN);
     if (greeting->move == __atomic_load_n(&greeting->sentinel->moves, __ATOMIC_ACQUIRE))
         return true;
@@ -245,9 +246,10 @@ static struct dm_link *open_link(struct dm_sentinel *sentinel, struct dm_sentine
         .command_timeout_ms = timeout_of(url, url->command_timeout_ms),
         .is_listening = greeting->is_ear,
     };
+    static const struct dm_belief belief = { .may_believe = is_at_place };
     const struct dm_greeter greeter = {
         .locate = locate,
-        .is_current = is_current,
+        .belief = &belief,
         .begin = begin,
         .round = next_round,
         .take = take,
