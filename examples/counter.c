@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The worked example: a number in a file, changed by many processes, one at a time.
+ * The basic example: a number in a file that many processes change, one at a time.
  *
  *     counter           four processes add to a temporary file; 0 if the total is exact
  *     counter FILE N    adds N to FILE; run on several hosts that share the file

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The main job of libdmutex: processes on several hosts change one thing, one at a time, and the death of a process
- * harms no other.
+ * What libdmutex is for: processes on several hosts change one thing, one at a time, and the death of one of them does
+ * not harm the others.
  *
- * Four processes, each under another host name and with a separate connection to one server, add to a counter in a
- * plain file, 5000 times each. One process is killed with SIGKILL in the middle of an update. The run is done twice:
- * under a dmutex, and under nothing.
+ * Four processes, each with a host name and a connection of its own, add to a counter in a plain file, 5000 times each.
+ * One of them is killed with SIGKILL in the middle of an update. This is done twice: under a dmutex, and without one.
  *
- *     demo                              with a private server, gone afterwards
- *     DMUTEX_URL=redis://host demo      with the named server
+ *     demo                              with a private server, which ends afterwards
+ *     DMUTEX_URL=redis://host demo      with this server
  *
  * Exits 0 if, and only if, the count under the mutex is exact.
  */
@@ -459,7 +458,7 @@ static void kill_victim(struct run *run)
 static void replace_victim(struct run *run)
 {
     begin_event(run, now_s());
-    printf("%s starts again, and goes on with its share\n", host_names[VICTIM]);
+    printf("%s starts again and goes on with its share\n", host_names[VICTIM]);
     start_worker(run, VICTIM);
 }
 
@@ -469,7 +468,7 @@ static void note_mended(struct run *run, const struct report *report)
         return; /* somebody else died: an earlier demo on the same server */
     run->mended = *report;
     begin_event(run, report->at_s);
-    printf("%s gets EOWNERDEAD, and mends the total: %ld, not %ld\n", host_names[report->host], report->total_mended,
+    printf("%s gets EOWNERDEAD and repairs the total: %ld, not %ld\n", host_names[report->host], report->total_mended,
            report->total_found);
     replace_victim(run);
 }
@@ -538,7 +537,7 @@ static void do_run(struct run *run)
     struct pollfd poller;
     struct report report;
 
-    printf("\n%s\n", run->is_guarded ? "Under the mutex \"demo/counter\":" : "Under nothing:");
+    printf("\n%s\n", run->is_guarded ? "Under the mutex \"demo/counter\":" : "Without a mutex:");
     begin_run(run);
     poller = (struct pollfd){ .fd = run->reports[0], .events = POLLIN };
     while (run->finished < HOSTS) {
@@ -569,7 +568,7 @@ static void print_table(const struct run *with, const struct run *without)
             print_host(&with->killed, "   killed while it held the mutex");
         print_host(&with->last[host], host == VICTIM ? "   started again" : "");
     }
-    printf("\nRecovery took %.3f s: from the kill until %s had mended the total.\n"
+    printf("\nRecovery took %.3f s: from the kill until %s had repaired the total.\n"
            "(The mutex of a dead owner is free when its lease ends, here %.1f s.)\n",
            with->mended.at_s - with->killed_s, host_names[with->mended.host], LEASE_MS / 1000.0);
     printf("\n%-18s %16s %16s\n", "", "under the mutex", "under nothing");

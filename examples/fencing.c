@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fencing: a process is stopped while owning the mutex, wakes up after the lease has ended, and writes, not knowing
- * that another owner has come since. No lock can prevent such a write. The guarded thing can: each hold has a token,
- * higher than all before; each writer gives a token, and a token lower than the last is refused.
+ * Fencing: a process is stopped while it owns the mutex, wakes up after its lease has ended, and writes, unaware that
+ * there has been another owner since. No lock can prevent such a write, but the guarded data can: each hold has a
+ * token, higher than all before it, which the writer passes along; a token lower than the last one is refused.
  *
- * Shown with a file, and with a row of an SQL table if the sqlite3 command is there.
+ * Shown with a file and, if the sqlite3 command is installed, with a row of an SQL table.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -171,7 +171,7 @@ int main(void)
     failures += status != 0;
     if (!has_table) {
         write_statement(statement, sizeof statement, 7, 222);
-        printf("sqlite3 is not installed; a row is guarded by its statement:\n    %s\n", statement);
+        printf("sqlite3 is not installed; this statement would guard a row:\n    %s\n", statement);
     }
     remove_file("price");
     remove_file("shop.db");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hold can be lost: the owner was stopped for too long, the server could not be reached, an operator broke the lock,
- * or, as here, the job ran longer than the max-hold. The program learns of the loss in two ways: by a callback, at
- * once, and by the result of every later call.
+ * or, as here, the job ran longer than the maximum hold. The program learns of it in two ways: by a callback, at once,
+ * and by the result of every later call.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -80,10 +80,10 @@ int main(void)
     expect(lost_token == token, "the callback names the token of the hold");
     expect(dmutex_remaining_np(&report_mutex, &left_ms) == 0 && left_ms == 0,
            "remaining says 0: nothing is certain any more");
-    expect(dmutex_unlock(&report_mutex) == EPERM, "unlock says EPERM: it was not the owner's");
-    expect(dmutex_lock(&report_mutex) == 0, "a new lock is a new hold");
+    expect(dmutex_unlock(&report_mutex) == EPERM, "unlock returns EPERM: the caller was no longer the owner");
+    expect(dmutex_lock(&report_mutex) == 0, "a new lock succeeds");
     dmutex_token_np(&report_mutex, &next_token);
     expect(next_token > token, "its token is higher");
-    expect(dmutex_unlock(&report_mutex) == 0, "and it ends as it should");
+    expect(dmutex_unlock(&report_mutex) == 0, "and its unlock succeeds");
     return failures ? 1 : 0;
 }

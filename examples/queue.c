@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bounded queue between processes: producers wait while the queue is full, consumers while the queue is empty. The
- * queue lies in shared memory here; the mutex and the conditions are named, so that a file, a table or a device would
- * do as well, on any number of hosts.
+ * A bounded queue between processes: producers wait while it is full, consumers while it is empty. The queue is in
+ * shared memory here; but the mutex and the conditions have names, so a file, a table or a device would do as well, on
+ * any number of hosts.
  */
 #include <dmutex/dmutex.h>
 #include <errno.h>

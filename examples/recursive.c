@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recursive: functions that lock call functions that lock. Only the outermost lock and unlock speak to the server; the
- * inner calls count.
+ * Recursive: functions that lock call functions that lock. Only the outermost lock and unlock talk to the server; the
+ * inner ones just count.
  */
 #include <stdio.h>
 #include <stdlib.h>

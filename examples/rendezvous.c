@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A rendezvous: processes work in rounds, and no process begins a round before all have ended the round before. One
- * process is killed while owning the mutex; the others are told, and go on without the dead process.
+ * A rendezvous: processes work in rounds, and none begins a round before all have finished the previous one. One of
+ * them is killed while it owns the mutex; the others are told, and go on without it.
  *
- * The rounds of all processes lie in shared memory, so that the example is short; mutex and condition are named, so
- * that a table or a file would do as well, on any number of hosts.
+ * The round of each process is in shared memory only to keep the example short; mutex and condition have names, so a
+ * table or a file would do as well, on any number of hosts.
  */
 #include <dmutex/dmutex.h>
 #include <errno.h>

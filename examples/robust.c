@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Robust: an owner is killed half way through; the next owner is told and mends the data.
+ * Robust: an owner is killed half way through an update; the next owner is told, and repairs the data.
  *
- * Two balances, with a sum that must stay 100, lie in memory that two processes share. A child takes from one and is
- * killed before adding to the other. Here the guarded thing is in memory, so that the example is short; a file on
- * another host would do as well.
+ * Two balances, whose sum must stay 100, are in memory that two processes share. A child takes from one and is killed
+ * before it adds to the other. The guarded data are in memory only to keep the example short; a file that several hosts
+ * share would do as well.
  */
 #include <errno.h>
 #include <signal.h>
@@ -94,7 +94,7 @@ int main(void)
     dmutex_unlock(&accounts_mutex);
     second = lock_and_mend(accounts);
     dmutex_unlock(&accounts_mutex);
-    printf("Mended: the balances are %d and %d, and the next lock gave %d.\n", accounts->savings, accounts->current,
+    printf("Repaired: the balances are %d and %d, and the next lock gave %d.\n", accounts->savings, accounts->current,
            second);
     if (first != EOWNERDEAD || second != 0)
         return 1;

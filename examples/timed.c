@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting, but not for ever: trylock, timedlock and clocklock, while another thread holds the
- * mutex.
+ * Waiting, but not for ever: trylock, timedlock and clocklock while another thread holds the mutex.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -62,7 +61,7 @@ static void try_while_held(void)
     struct timespec deadline;
     int result;
 
-    expect(dmutex_trylock(&printer) == EBUSY, "trylock on a held mutex says EBUSY at once");
+    expect(dmutex_trylock(&printer) == EBUSY, "trylock on a held mutex returns EBUSY at once");
 
     deadline = in_ms(CLOCK_REALTIME, 100);
     result = dmutex_timedlock(&printer, &deadline);
@@ -89,11 +88,11 @@ int main(void)
 
     pthread_barrier_wait(&may_release);
     deadline = in_ms(CLOCK_REALTIME, 10000);
-    expect(dmutex_timedlock(&printer, &deadline) == 0, "a mutex released in time is had");
+    expect(dmutex_timedlock(&printer, &deadline) == 0, "a mutex that is released in time is acquired");
     dmutex_unlock(&printer);
 
     deadline = in_ms(CLOCK_REALTIME, -1000);
-    expect(dmutex_timedlock(&printer, &deadline) == 0, "a free one is had whatever the deadline");
+    expect(dmutex_timedlock(&printer, &deadline) == 0, "a free one is acquired, whatever the deadline");
     dmutex_unlock(&printer);
     pthread_join(holder, NULL);
     return failures ? 1 : 0;

@@ -147,7 +147,7 @@ static int pause_if_idle(struct probe *probe, struct local *local)
         dm_reply_free(reply);
     if (locks < 0)
         return TOOL_UNREACHABLE;
-    say("%ld locks are held there; use --force to stop the server anyway", locks);
+    say("%ld lock%s held there; use --force to stop the server anyway", locks, locks == 1 ? " is" : "s are");
     return TOOL_NO;
 }
 

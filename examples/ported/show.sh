@@ -1,6 +1,6 @@
 #!/bin/sh
-# One source, pool.c, built twice: `before` by a compiler that knows pthread only, `after` with
-# <dmutex/pthread.h> given by -include. Each program is started twice, with one file for both processes.
+# One source, pool.c, built twice: `before` with plain pthread, `after` with <dmutex/pthread.h> included by -include.
+# Each program is started as two processes that share a file.
 #
 #     show.sh [DIRECTORY]       of the two programs; this script's own by default
 #

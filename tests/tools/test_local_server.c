@@ -105,7 +105,7 @@ static void test_local_stops_no_server_when_locks_are_held(void **state)
     wait_until(tool_has("begun"));
     command_run("exec $dmutex local stop");
     assert_status(1);
-    assert_errors("1 locks are held there");
+    assert_errors("1 lock is held there");
     command_run("exec $dmutex local status");
     assert_status(0);
     tool_go();
@@ -125,7 +125,7 @@ static void test_local_stops_no_server_when_locks_of_another_prefix_are_held(voi
     wait_until(tool_has("begun"));
     command_run("exec $dmutex local stop");
     assert_status(1);
-    assert_errors("1 locks are held there");
+    assert_errors("1 lock is held there");
     tool_go();
     assert_int_equal(tool_await(pid), 0);
 }

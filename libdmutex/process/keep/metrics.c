@@ -107,13 +107,13 @@ static void write_oldest(FILE *file, const struct dm_gauge *gauge)
 
 static void write_all_gauges(FILE *file, const char *labels, const struct dm_gauges *gauges)
 {
-    write_head(file, "dmutex_server_up", "gauge", "1 while the server can be asked.");
+    write_head(file, "dmutex_server_up", "gauge", "1 while the server can be used.");
     fprintf(file, "dmutex_server_up{%s} %d\n", labels, gauges->is_up);
-    write_gauges(file, labels, gauges, "dmutex_held", "Mutexes that threads of the process hold.", write_held);
-    write_gauges(file, labels, gauges, "dmutex_waiting", "Threads of the process that wait for a mutex.",
+    write_gauges(file, labels, gauges, "dmutex_held", "Mutexes held by threads of the process.", write_held);
+    write_gauges(file, labels, gauges, "dmutex_waiting", "Threads of the process that are waiting for a mutex.",
                  write_waiting);
     write_gauges(file, labels, gauges, "dmutex_oldest_hold_timestamp_seconds",
-                 "When the hold that lasts longest began; 0 without a hold.", write_oldest);
+                 "When the oldest hold began; 0 without a hold.", write_oldest);
 }
 
 void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_gauges *gauges, const char *program,
@@ -127,17 +127,19 @@ void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_g
     fprintf(file, "%s{%s,from=\"server\"} %" PRIu64 "\n", acquisitions, labels, stats->acquired_from_server);
     fprintf(file, "%s{%s,from=\"process\"} %" PRIu64 "\n", acquisitions, labels, stats->acquired_in_process);
     write_counter(file, labels, "dmutex_waits_total", stats->waits, "Lock calls that found the mutex not free.");
-    write_counter(file, labels, "dmutex_timeouts_total", stats->timeouts, "Lock calls that ended by their deadline.");
-    write_counter(file, labels, "dmutex_losses_total", stats->losses, "Holds that were lost with a thread inside.");
-    write_counter(file, labels, "dmutex_owner_deaths_total", stats->owner_deaths, "Results EOWNERDEAD.");
+    write_counter(file, labels, "dmutex_timeouts_total", stats->timeouts, "Lock calls that timed out.");
+    write_counter(file, labels, "dmutex_losses_total", stats->losses,
+                  "Holds that were lost while a thread had the mutex.");
+    write_counter(file, labels, "dmutex_owner_deaths_total", stats->owner_deaths,
+                  "Lock calls that returned EOWNERDEAD.");
     write_counter(file, labels, "dmutex_handoffs_total", stats->handoffs, "Holds handed to a thread of the process.");
     write_counter(file, labels, "dmutex_commands_total", stats->commands, "Requests sent to the server.");
-    write_counter(file, labels, "dmutex_messages_total", stats->messages, "Messages heard from the server.");
-    write_counter(file, labels, "dmutex_reconnects_total", stats->reconnects, "Connections opened again.");
+    write_counter(file, labels, "dmutex_messages_total", stats->messages, "Messages received from the server.");
+    write_counter(file, labels, "dmutex_reconnects_total", stats->reconnects, "Connections that were reopened.");
     write_histogram(file, labels, "dmutex_lock_seconds", stats->lock_times, stats->lock_ns,
-                    "Time of lock calls, but for the fast path.");
+                    "Duration of lock calls, excluding the fast path.");
     write_histogram(file, labels, "dmutex_hold_seconds", stats->hold_times, stats->hold_ns,
-                    "Time of holds, but for the fast path.");
+                    "Duration of holds, excluding the fast path.");
     if (gauges)
         write_all_gauges(file, labels, gauges);
 }
