@@ -193,7 +193,7 @@ static void test_the_log_says_so_when_its_level_is_none(void **state)
 {
     (void)state;
     lock_with_log("verbose");
-    assert_errors("DMUTEX_LOG: \"verbose\" is none of warn, info and debug");
+    assert_errors("DMUTEX_LOG: \"verbose\" is not warn, info or debug");
     assert_errors("the connection to /nowhere");
 }
 

@@ -263,11 +263,11 @@ static void test_run_refuses_options_of_flock_when_they_have_no_meaning(void **s
     } cases[] = {
         { "-s", "there are no shared locks" },
         { "--shared", "there are no shared locks" },
-        { "-F", "must stay to renew the lock" },
-        { "--no-fork", "must stay to renew the lock" },
+        { "-F", "this process renews the lock" },
+        { "--no-fork", "this process renews the lock" },
         { "-u", "the lock is released when the command ends" },
         { "--unlock", "the lock is released when the command ends" },
-        { "--fcntl", "this lock has a name, and no file" },
+        { "--fcntl", "this lock has a name and no file" },
         { "--verbose", "DMUTEX_LOG=info" },
     };
 

@@ -485,7 +485,7 @@ static void test_list_tells_a_fault_when_a_key_is_not_ours(void **state)
     assert_output("\"fault\":\"DMSTATE");
     command_run("exec $dmutex show tf/b");
     assert_status(69);
-    assert_errors("not written by libdmutex");
+    assert_errors("that libdmutex did not write");
     side_text(the_server->side, "DEL dmutex:{tf}:state:a dmutex:{tf}:state:b dmutex:{tf}:state:%%zz "
                                 "dmutex:{tf}:state:%%61 dmutex:{tf:state:c");
 }
