@@ -43,12 +43,15 @@ static void print_line(const struct dm_url *url, const char *user, bool has_ops)
 }
 
 /* On standard error: the line may be on its way to redis-cli. */
-static void print_notes(const struct dm_url *url)
+static void print_notes(const struct dm_url *url, const char *user)
 {
     fprintf(stderr,
             "To keep the user across restarts: ACL SAVE or, if the server has no aclfile, CONFIG REWRITE.\n"
             "Valkey 9.1 or later: append resetdbs db=%u, or the user may use all databases.\n",
             url ? url->db : 0);
+    if (url && url->kind == DM_URL_SENTINEL)
+        fprintf(stderr, "On each sentinel, if they ask for a login: ACL SETUSER %s on >PASSWORD " SENTINEL_RULES "\n",
+                user);
 }
 
 static void print_json(const struct dm_url *url, const char *user, bool has_ops)
@@ -102,7 +105,7 @@ static int run(int argc, char **argv)
     else
         print_line(url, user, has_ops);
     if (!is_json)
-        print_notes(url);
+        print_notes(url, user);
     dm_url_free(url);
     return 0;
 }

@@ -16,8 +16,10 @@ struct assembly {
     char tellers[DM_URL_HOSTS_MOST][300]; /* of each master, the last sentinel that has named it */
     int master_count;
     int heard;
-    bool wants_login;                    /* one has refused the sentinels' login, or the lack of one */
+    bool wants_login;                    /* one has refused the sentinels' login, or the lack of one, or a right */
     long long others[DM_URL_HOSTS_MOST]; /* so many each of them knows beside itself */
+    char ids[DM_URL_HOSTS_MOST][DM_SENTINEL_ID];
+    char places[DM_URL_HOSTS_MOST][300]; /* where the sentinel of that id is listed */
     long long down_after;                /* ms, as the last one says; 0: not known */
 };
 
@@ -46,61 +48,159 @@ static void count(struct assembly *assembly, const char *teller, const char *hos
     snprintf(assembly->tellers[i], sizeof assembly->tellers[i], "%s", teller);
 }
 
-/* `address` answers the library's own question; `details` may tell another master during a failover. */
-static void take(struct doctor *doctor, struct assembly *assembly, const char *name, const redisReply *address,
-                 const redisReply *details)
-{
-    const struct dm_url *url = doctor->url;
-    long long others = atoll(value_of(details, "num-other-sentinels"));
+/* What a sentinel answers to the library's questions; the last one is NULL if there was no answer to all. */
+struct testimony {
+    redisReply *id, *address, *details, *others;
+    bool may_hear; /* of switches */
+};
 
+/* True if the sentinel, or a lack of rights, is to be mended before it has a vote. */
+static bool is_unfit(struct doctor *doctor, const char *name, const redisReply *address)
+{
+    const char *group = doctor->url->master;
+
+    if (address->type == REDIS_REPLY_ARRAY && address->elements == 2 && address->element[0]->str &&
+        address->element[1]->str)
+        return false;
     if (address->type == REDIS_REPLY_NIL) {
-        doctor_find(doctor, GRADE_FAIL, "sentinel", "%s knows no master named %s", name, url->master);
+        doctor_find(doctor, GRADE_FAIL, "sentinel", "%s knows no master named %s", name, group);
         doctor_advise(doctor, "correct the name in the URL, or give the sentinel the line: sentinel monitor %s ...",
-                      url->master);
-        return;
-    }
-    if (address->type != REDIS_REPLY_ARRAY || address->elements != 2 || !address->element[0]->str ||
-        !address->element[1]->str) {
+                      group);
+    } else {
         doctor_find(doctor, GRADE_FAIL, "sentinel", "%s: %s", name,
                     address->str ? address->str : "no answer of a sentinel");
         doctor_advise(doctor, "the URL must list sentinels; their login is given by sentinel_user and "
                               "sentinel_password_file");
-        return;
     }
+    return true;
+}
+
+static bool is_refused(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) == 0;
+}
+
+/* False if the library cannot ask this sentinel.  Without the other rights it learns of a failover later. */
+static bool judge_rights(struct doctor *doctor, struct assembly *assembly, const char *name,
+                         const struct testimony *said)
+{
+    bool is_deaf = is_refused(said->id) || is_refused(said->address);
+
+    if (!is_deaf && !is_refused(said->details) && !is_refused(said->others) && said->may_hear)
+        return true;
+    doctor_find(doctor, is_deaf ? GRADE_FAIL : GRADE_WARN, "rights", "%s: the sentinels' user lacks%s%s%s%s%s", name,
+                is_refused(said->id) ? " +sentinel|myid" : "",
+                is_refused(said->address) ? " +sentinel|get-master-addr-by-name" : "",
+                is_refused(said->details) ? " +sentinel|master" : "",
+                is_refused(said->others) ? " +sentinel|sentinels" : "",
+                said->may_hear ? "" : " +subscribe &+switch-master");
+    doctor_advise(doctor, "dmutex acl prints the rules of the sentinels' user");
+    assembly->wants_login |= is_deaf;
+    return !is_deaf;
+}
+
+/* The library counts a sentinel once, however often it is listed. */
+static bool is_known(struct doctor *doctor, struct assembly *assembly, const char *name, const redisReply *id)
+{
+    int at = 0;
+
+    while (at < assembly->heard && strcmp(assembly->ids[at], id->str ? id->str : "") != 0)
+        at++;
+    if (at == assembly->heard) {
+        snprintf(assembly->ids[at], sizeof assembly->ids[at], "%s", id->str ? id->str : "");
+        snprintf(assembly->places[at], sizeof assembly->places[at], "%s", name);
+        return false;
+    }
+    doctor_find(doctor, GRADE_WARN, "sentinel", "%s is the sentinel %s, and has one vote", name, assembly->places[at]);
+    doctor_advise(doctor, "list each sentinel once, and all of the group");
+    return true;
+}
+
+/* `address` answers the library's own question; `details` may tell another master during a failover. */
+static void take(struct doctor *doctor, struct assembly *assembly, const char *name, const struct testimony *said)
+{
+    const redisReply *address = said->address, *details = said->details;
+    long long others = atoll(value_of(details, "num-other-sentinels"));
+    const char *replicas = value_of(details, "num-slaves"), *host, *port;
+
+    if (!judge_rights(doctor, assembly, name, said) || is_unfit(doctor, name, address) ||
+        is_known(doctor, assembly, name, said->id))
+        return;
+    host = address->element[0]->str;
+    port = address->element[1]->str;
     assembly->others[assembly->heard++] = others;
     assembly->down_after = atoll(value_of(details, "down-after-milliseconds"));
-    count(assembly, name, address->element[0]->str, address->element[1]->str);
-    doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s, with %s replicas and %lld other sentinels", name,
-                dm_url_place(address->element[0]->str, address->element[1]->str).text, value_of(details, "num-slaves"),
-                others);
+    count(assembly, name, host, port);
+    if (*replicas)
+        doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s, with %s replicas and %lld other sentinels", name,
+                    dm_url_place(host, port).text, replicas, others);
+    else
+        doctor_find(doctor, GRADE_OK, "sentinel", "%s says %s", name, dm_url_place(host, port).text);
+}
+
+static redisReply *ask_group(struct probe *probe, const char *word, const char *group, char *ret_reason)
+{
+    return probe_ask(probe, (const char *const[]){ "SENTINEL", word, group, NULL }, ret_reason);
+}
+
+/* False with the reason: the sentinel has not answered all. */
+static bool hear(struct dm_url *url, struct probe *probe, const char *group, struct testimony *ret_said,
+                 char *ret_reason)
+{
+    struct probe *inbox;
+
+    ret_said->id = ask_group(probe, "MYID", NULL, ret_reason);
+    if (ret_said->id)
+        ret_said->address = ask_group(probe, "get-master-addr-by-name", group, ret_reason);
+    if (ret_said->address)
+        ret_said->details = ask_group(probe, "master", group, ret_reason);
+    if (ret_said->details)
+        ret_said->others = ask_group(probe, "sentinels", group, ret_reason);
+    inbox = ret_said->others ? probe_new_inbox(url, "SUBSCRIBE", "+switch-master") : NULL;
+    ret_said->may_hear = inbox && (probe_connect(inbox, ret_reason) || probe_obstacle(inbox) != PROBE_CHANNEL);
+    return ret_said->others;
+}
+
+/* A sentinel that is there says by TLS, or by its host's name, what is wrong. */
+static void advise_about(struct doctor *doctor, const char *reason)
+{
+    bool is_there = strstr(reason, "TLS") || strstr(reason, "certificate") || strstr(reason, "cannot be used");
+
+    if (strstr(reason, "cannot be looked up"))
+        doctor_advise(doctor, "correct the sentinel's host in the URL, or mend the name servers of this host");
+    else if (is_there)
+        doctor_advise(doctor, "mend what this line says: the options for TLS are for sentinels and servers alike");
+    else
+        doctor_advise(doctor, "start the sentinel, or take it out of the URL");
 }
 
 static void ask(struct doctor *doctor, struct assembly *assembly, const struct dm_url_host *host)
 {
     struct dm_url *url = dm_url_of_sentinel(doctor->url, host->host, host->port);
     struct probe *probe = url ? probe_new(url) : NULL;
-    const char *const address_words[] = { "SENTINEL", "get-master-addr-by-name", doctor->url->master, NULL };
-    const char *const detail_words[] = { "SENTINEL", "master", doctor->url->master, NULL };
     char reason[DM_REASON_ROOM] = "out of memory", name[300];
-    redisReply *address = NULL, *details = NULL;
+    struct testimony said = { 0 };
 
     snprintf(name, sizeof name, "%s", dm_url_place(host->host, host->port).text);
-    if (probe && probe_connect(probe, reason))
-        address = probe_ask(probe, address_words, reason);
-    if (address)
-        details = probe_ask(probe, detail_words, reason);
-    if (details) {
-        take(doctor, assembly, name, address, details);
+    if (probe && probe_connect(probe, reason) && hear(url, probe, doctor->url->master, &said, reason)) {
+        take(doctor, assembly, name, &said);
     } else if (probe && probe_obstacle(probe) == PROBE_LOGIN) {
         assembly->wants_login = true;
         doctor_find(doctor, GRADE_FAIL, "login", "%s", reason);
-        doctor_advise(doctor, "give the sentinels' own login by sentinel_user and sentinel_password_file in the URL");
+        doctor_advise(doctor,
+                      url->password
+                          ? "correct sentinel_user and sentinel_password_file in the URL, or leave both out where "
+                            "the sentinels have no password"
+                          : "give the sentinels' own login by sentinel_user and sentinel_password_file in the "
+                            "URL");
     } else {
         doctor_find(doctor, GRADE_WARN, "sentinel", "%s", reason);
-        doctor_advise(doctor, "start the sentinel, or take it out of the URL");
+        advise_about(doctor, reason);
     }
-    dm_reply_free(address);
-    dm_reply_free(details);
+    dm_reply_free(said.id);
+    dm_reply_free(said.address);
+    dm_reply_free(said.details);
+    dm_reply_free(said.others);
 }
 
 /*
@@ -142,6 +242,12 @@ static void judge_difference(struct doctor *doctor, const struct assembly *assem
     const char *group = doctor->url->master;
     int other = best == 0;
 
+    if (assembly->master_count > 2) {
+        doctor_find(doctor, GRADE_WARN, "sentinels", "they name %d masters", assembly->master_count);
+        doctor_advise(doctor, "where these are names of one server, set resolve-hostnames and announce-hostnames alike "
+                              "on all sentinels");
+        return;
+    }
     doctor_find(doctor, GRADE_WARN, "sentinels", "they name %d masters; %s differs", assembly->master_count,
                 assembly->tellers[other]);
     doctor_advise(
@@ -167,7 +273,9 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
     if (assembly->votes[best] <= size / 2) {
         doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be had",
                     assembly->votes[best], size, size / 2 + 1);
-        doctor_advise(doctor, "start the missing sentinels; list all sentinels of the group in the URL, and no others");
+        doctor_advise(doctor, assembly->heard > size / 2 ? "mend the sentinels, until a majority names one master"
+                                                         : "start or mend the missing sentinels; list all sentinels of "
+                                                           "the group in the URL, and no others");
         return NULL;
     }
     doctor_find(doctor, size < 3 ? GRADE_WARN : GRADE_OK, "sentinels", "%d of %d agree on the master",

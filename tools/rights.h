@@ -22,6 +22,11 @@ struct right {
 extern const struct right rights[];
 extern const size_t right_count;
 
+/* The rules of the sentinels' user: the library asks them who is the master and which sentinels there are. */
+#define SENTINEL_RULES                                                                                    \
+    "resetchannels &+switch-master -@all +subscribe +sentinel|myid +sentinel|sentinels +sentinel|master " \
+    "+sentinel|get-master-addr-by-name"
+
 /* True if a user needs the right, on a node of a Cluster or on a server by itself, with the option wait or without. */
 bool right_is_of(const struct right *right, bool is_cluster, bool has_wait);
 

@@ -326,6 +326,47 @@ static void test_the_log_names_the_sentinel_that_says_another_master(void **stat
     server_end(stranger);
 }
 
+/* Each names the master in its own way: the sentence has two of these. */
+static void test_the_sentence_names_two_opinions_when_no_majority_agrees(void **state)
+{
+    static const char *const hosts[] = { "127.0.0.1", "::1", "127.0.0.2" };
+    struct server *liars[3];
+    struct actor *actor;
+    char words[160];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        liars[i] = server_start_by_file("", "--sentinel");
+        side_text(liars[i]->side, "SENTINEL MONITOR mymaster %s 9 1", hosts[i]);
+    }
+    actor = start_at(liars[0]->port, liars[1]->port, liars[2]->port, "mymaster");
+    actor_do(actor, "ETIMEDOUT", "timedlock f/spelled 1000");
+    snprintf(words, sizeof words,
+             "2 must agree on who the master is: 127.0.0.1:%d says 127.0.0.1:9, and 127.0.0.1:%d says [::1]:9",
+             liars[0]->port, liars[1]->port);
+    actor_assert_words(actor, words);
+    actor_end(actor);
+    for (int i = 0; i < 3; i++)
+        server_end(liars[i]);
+}
+
+/* The library may not ask who the master is. */
+static void test_the_sentence_names_the_right_that_the_sentinels_user_lacks(void **state)
+{
+    struct actor *actor;
+
+    (void)state;
+    for (int i = 0; i < SENTINELS; i++)
+        side_text(the_sentinels->sentinel[i]->side, "ACL SETUSER default -sentinel|get-master-addr-by-name");
+    actor = start();
+    actor_do(actor, "ETIMEDOUT", "timedlock f/right 1000");
+    for (int i = 0; i < SENTINELS; i++)
+        side_text(the_sentinels->sentinel[i]->side, "ACL SETUSER default +@all");
+    actor_assert_words(actor, "give the sentinels' user the rights that dmutex acl prints: NOPERM");
+    actor_assert_words(actor, "get-master-addr-by-name");
+    actor_end(actor);
+}
+
 #define FLIPS 300
 
 /* Now this master, now that one: each change is a doubt at most, and locks go on. */
@@ -408,6 +449,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_lock_is_had_when_one_sentinel_is_gone),
         cmocka_unit_test(test_a_lock_waits_when_servers_with_data_stand_for_sentinels),
         cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
+        cmocka_unit_test(test_the_sentence_names_two_opinions_when_no_majority_agrees),
+        cmocka_unit_test(test_the_sentence_names_the_right_that_the_sentinels_user_lacks),
         cmocka_unit_test(test_the_sentinels_password_is_told_nobody_when_the_server_quotes_it),
         cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
         cmocka_unit_test(test_a_listed_sentinel_cannot_bring_a_majority_of_its_own),

@@ -128,6 +128,84 @@ static void test_doctor_warns_and_words_go_on_when_a_sentinel_is_down(void **sta
     server_restart(group.sentinel[0]);
 }
 
+/* A rule, or some with blanks between them. */
+static void set_user(const char *user, const char *rules)
+{
+    char copy[400], *rest = copy, *rule;
+
+    snprintf(copy, sizeof copy, "%s", rules);
+    while ((rule = strsep(&rest, " "))) {
+        for (int i = 0; i < SENTINELS; i++)
+            assert_true(side_try(group.sentinel[i]->side, "ACL SETUSER %s %s", user, rule));
+    }
+}
+
+/* Without the sentinels' ids there is no lock; without their messages a failover is seen later. */
+static void test_doctor_names_the_rights_that_the_sentinels_user_lacks(void **state)
+{
+    char wanted[100];
+
+    (void)state;
+    tool_use_words(sentinels_url(&group, OPTIONS));
+    set_user("default", "-sentinel|myid");
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    set_user("default", "+@all");
+    assert_status(77);
+    snprintf(wanted, sizeof wanted, "fail  rights       127.0.0.1:%d: the sentinels' user lacks +sentinel|myid\n",
+             group.sentinel[0]->port);
+    assert_output(wanted);
+    assert_output("-> dmutex acl prints the rules of the sentinels' user\n");
+    set_user("default", "-subscribe -sentinel|master");
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    set_user("default", "+@all");
+    assert_status(0);
+    assert_output("the sentinels' user lacks +sentinel|master +subscribe &+switch-master\n");
+    assert_output("ok    sentinels    3 of 3 agree on the master\n");
+}
+
+/* The rules that acl prints are enough. */
+static void test_doctor_finds_all_rights_when_the_sentinels_user_has_those_of_acl(void **state)
+{
+    char rules[400], path[64];
+
+    (void)state;
+    command_run(
+        "DMUTEX_URL=$URL $dmutex acl 2>&1 >$F/line | sed -n 's/.* on >PASSWORD \\(resetchannels\\)/\\1/p' | tr -d "
+        "'\\n'");
+    assert_output("+sentinel|get-master-addr-by-name");
+    snprintf(rules, sizeof rules, "%.399s", ran.output);
+    set_user("scout", "on >hidden");
+    set_user("scout", rules);
+    snprintf(path, sizeof path, "%s/password", group.data[0]->folder);
+    command_run("echo hidden >%s && DMUTEX_URL=\"$URL&sentinel_user=scout&sentinel_password_file=%s\" "
+                "exec $dmutex doctor",
+                path, path);
+    assert_status(0);
+    assert_output("ok    sentinels    3 of 3 agree on the master\n");
+    assert_null(strstr(ran.output, "lacks"));
+    command_run("echo other >%s && DMUTEX_URL=\"$URL&sentinel_user=scout&sentinel_password_file=%s\" "
+                "exec $dmutex doctor",
+                path, path);
+    assert_status(77);
+    assert_output("-> correct sentinel_user and sentinel_password_file in the URL");
+}
+
+static void test_doctor_counts_a_sentinel_once_when_it_is_listed_by_two_names(void **state)
+{
+    char url[200], wanted[100];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d,localhost:%d,127.0.0.1:%d/mymaster" OPTIONS,
+             group.sentinel[0]->port, group.sentinel[0]->port, group.sentinel[1]->port);
+    tool_use_words(url);
+    command_run("DMUTEX_URL=$URL exec $dmutex doctor");
+    assert_status(0);
+    snprintf(wanted, sizeof wanted, "localhost:%d is the sentinel 127.0.0.1:%d, and has one vote\n",
+             group.sentinel[0]->port, group.sentinel[0]->port);
+    assert_output(wanted);
+    assert_output("ok    sentinels    2 of 3 agree on the master\n");
+}
+
 static void test_words_say_so_when_the_sentinels_know_no_such_master(void **state)
 {
     char url[200];
@@ -176,6 +254,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_warns_when_a_server_of_the_group_has_no_file),
         cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),
         cmocka_unit_test(test_doctor_asks_for_the_sentinels_login_when_they_want_one),
+        cmocka_unit_test(test_doctor_names_the_rights_that_the_sentinels_user_lacks),
+        cmocka_unit_test(test_doctor_finds_all_rights_when_the_sentinels_user_has_those_of_acl),
+        cmocka_unit_test(test_doctor_counts_a_sentinel_once_when_it_is_listed_by_two_names),
         cmocka_unit_test(test_words_say_so_when_the_sentinels_know_no_such_master),
         cmocka_unit_test(test_words_say_so_when_a_server_stands_in_the_place_of_sentinels),
     };

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "link/turns.h"
 #include "stores/redis/node/node.h"
@@ -36,14 +37,17 @@ static void read_login(void *user)
 static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_slot_map *slot_map = user;
+    bool is_ipv6;
 
     dm_assert_held(DM_RANK_CONN);
     (void)ret_reason;
     slot_map->hooks.find_host(slot_map->hooks.user, slot_map->tries++, &slot_map->asked);
+    is_ipv6 = strchr(slot_map->asked.host, ':');
     options->address = (struct dm_address){ .host = slot_map->asked.host, .port = slot_map->asked.port };
     if (!slot_map->url->servername)
         options->tls.name = slot_map->asked.host;
-    snprintf(options->name, sizeof options->name, "%.60s:%s", slot_map->asked.host, slot_map->asked.port);
+    snprintf(options->name, sizeof options->name, "%s%.60s%s:%s", is_ipv6 ? "[" : "", slot_map->asked.host,
+             is_ipv6 ? "]" : "", slot_map->asked.port);
     return DM_LOCATED;
 }
 

@@ -10,6 +10,7 @@
 #include "stores/redis/node/node.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "link/tls.h"
@@ -168,10 +169,13 @@ static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM
 /* A certificate is made out to the address, unless the URL says another name. */
 static void go_to_master(const struct dm_node_link *line, struct dm_link_options *options)
 {
+    bool is_ipv6 = strchr(line->master.host, ':');
+
     options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
     if (!line->node->url->servername)
         options->tls.name = line->master.host;
-    snprintf(options->name, sizeof options->name, "%.60s:%s", line->master.host, line->master.port);
+    snprintf(options->name, sizeof options->name, "%s%.60s%s:%s", is_ipv6 ? "[" : "", line->master.host,
+             is_ipv6 ? "]" : "", line->master.port);
 }
 
 static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])

@@ -322,6 +322,23 @@ int dm_council_missing(const struct dm_council *council, int64_t now_ns)
     return -1;
 }
 
+bool dm_council_differ(const struct dm_council *council, int64_t now_ns, int ret_pair[2])
+{
+    int first = -1;
+
+    for (int i = 0; i < council->count; i++) {
+        if (!counts(council, i, now_ns))
+            continue;
+        if (first < 0)
+            first = i;
+        ret_pair[0] = first;
+        ret_pair[1] = i;
+        if (!is_same(&council->opinions[first].master, &council->opinions[i].master))
+            return true;
+    }
+    return false;
+}
+
 /*
  * True if the sentinel tells that epoch.  Without the right to ask there is no epoch, 0, and such a sentinel agrees
  * with the word, whose epoch a majority has told before: one sentinel alone can make no epoch the word's.

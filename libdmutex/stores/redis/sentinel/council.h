@@ -125,6 +125,9 @@ bool dm_council_is_fresh(const struct dm_council *council, uint64_t number, int6
 int dm_council_size(const struct dm_council *council);
 int dm_council_majority(const struct dm_council *council);
 
+/* Two sentinels whose answers count now, and which name different masters.  False: there are none. */
+bool dm_council_differ(const struct dm_council *council, int64_t now_ns, int ret_pair[2]);
+
 /* The number of votes of which an answer counts now; and the first sentinel without one, -1: there is none. */
 int dm_council_heard(const struct dm_council *council, int64_t now_ns);
 int dm_council_missing(const struct dm_council *council, int64_t now_ns);

@@ -35,13 +35,30 @@ struct dm_master_watch {
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
+/* Lock held: "SENTINEL says MASTER", behind `before`.  Of a listed sentinel the place is constant. */
+static void add_opinion(const struct dm_master_watch *master_watch, int index, const char *before, char *reason)
+{
+    const struct dm_opinion *opinion = &master_watch->council.opinions[index];
+    const struct dm_sentinel *sentinel = master_watch->sentinels[index];
+    bool is_listed = index < master_watch->council.listed;
+    size_t used = strlen(reason);
+
+    snprintf(
+        reason + used, DM_REASON_ROOM - used, "%s%.70s says ", before,
+        dm_url_place(is_listed ? sentinel->host : opinion->named.host, is_listed ? sentinel->port : opinion->named.port)
+            .text);
+    used = strlen(reason);
+    snprintf(reason + used, DM_REASON_ROOM - used, "%.70s",
+             opinion->master.host[0] ? dm_url_place(opinion->master.host, opinion->master.port).text : "none");
+}
+
 /* Lock held.  Returns a sentinel that has not answered, for add_reason(). */
 static struct dm_sentinel *describe(const struct dm_master_watch *master_watch, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_council *council = &master_watch->council;
     int64_t now_ns = dm_clock_boot_ns();
     int missing = dm_council_missing(council, now_ns);
-    int heard = dm_council_heard(council, now_ns), majority = dm_council_majority(council);
+    int heard = dm_council_heard(council, now_ns), majority = dm_council_majority(council), pair[2];
 
     dm_assert_held(DM_RANK_MASTER_WATCH);
     if (council->is_refused) {
@@ -53,6 +70,11 @@ static struct dm_sentinel *describe(const struct dm_master_watch *master_watch, 
     snprintf(ret_reason, DM_REASON_ROOM,
              "%d of %d sentinels have answered recently, and %d must agree on who the master is%s", heard,
              dm_council_size(council), majority, heard < majority ? ": list the present ones in the URL" : "");
+    if (heard >= majority && dm_council_differ(council, now_ns, pair)) {
+        add_opinion(master_watch, pair[0], ": ", ret_reason);
+        add_opinion(master_watch, pair[1], ", and ", ret_reason);
+        return NULL;
+    }
     return missing >= 0 ? master_watch->sentinels[missing] : NULL;
 }
 
@@ -145,11 +167,11 @@ static void explain(struct dm_master_watch *master_watch, const struct dm_sentin
     dm_mutex_lock(&master_watch->lock);
     if (teller && told->host[0] && !dm_council_is_word(&master_watch->council, told))
         snprintf(ret_reason, DM_REASON_ROOM,
-                 "the sentinel %.100s:%.8s names another master, %.100s:%.8s: asking all of them again", teller->host,
-                 teller->port, told->host, told->port);
+                 "the sentinel %.110s names another master, %.110s: asking all of them again",
+                 dm_url_place(teller->host, teller->port).text, dm_url_place(told->host, told->port).text);
     else if (teller && !told->host[0])
-        snprintf(ret_reason, DM_REASON_ROOM, "the sentinel %.100s:%.8s knows no such master: asking all of them again",
-                 teller->host, teller->port);
+        snprintf(ret_reason, DM_REASON_ROOM, "the sentinel %.110s knows no such master: asking all of them again",
+                 dm_url_place(teller->host, teller->port).text);
     else
         missing = describe(master_watch, ret_reason);
     dm_mutex_unlock(&master_watch->lock);

@@ -133,7 +133,9 @@ static bool complain(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 
     if (strncmp(text, "ERR unknown command", 19) == 0)
         hint = "is not a sentinel: a server with data is listed as a sentinel: ";
-    else if (strncmp(text, "NOAUTH", 6) == 0 || strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOPERM", 6) == 0)
+    else if (strncmp(text, "NOPERM", 6) == 0)
+        hint = "give the sentinels' user the rights that dmutex acl prints: ";
+    else if (strncmp(text, "NOAUTH", 6) == 0)
         hint = "give the sentinels' login by sentinel_user and sentinel_password_file: ";
     snprintf(ret_reason, DM_REASON_ROOM, "%s%.100s", hint, text);
     return false;
@@ -356,13 +358,16 @@ static void take_master(void *user, const redisReply *reply)
     struct question *question = user;
     struct dm_sentinel *sentinel = question->sentinel;
     struct dm_master master;
+    char reason[DM_REASON_ROOM] = "does not say who the master is: is this a sentinel?";
 
     if (reply && read_master(reply, &master)) {
         dm_link_accept_answer(sentinel->asks);
         master.epoch = sentinel->epoch;
         sentinel->hooks->on_master(sentinel->hooks->user, sentinel, &master, question->sent_ns);
     } else if (reply) {
-        dm_link_refuse_answer(sentinel->asks, "does not say who the master is: is this a sentinel?");
+        if (reply->type == REDIS_REPLY_ERROR)
+            complain(reply, reason);
+        dm_link_refuse_answer(sentinel->asks, reason);
     }
     free(question);
 }
