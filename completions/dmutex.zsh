@@ -50,7 +50,7 @@ _dmutex_complete()
 
 _dmutex_words()
 {
-    local -a found=(${(f)"$($1 help 2>/dev/null | sed -nE 's/^  ([a-z]+) +(.*)/\1:\2/p')"} 'help:show the help of a word')
+    local -a found=(${(f)"$($1 help 2>/dev/null | sed -nE 's/^  ([a-z]+) +(.*)/\1:\2/p')"} 'help:show the help of a subcommand')
     _describe word found
 }
 

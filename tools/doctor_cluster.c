@@ -97,7 +97,7 @@ static bool read_map(struct doctor *doctor, struct survey *survey, struct map *m
         tell_refusal(doctor, survey,
                      !reply                             ? reason
                      : reply->type == REDIS_REPLY_ERROR ? reply->str
-                                                        : "the answer to CLUSTER SLOTS is none of ours");
+                                                        : "the answer to CLUSTER SLOTS has an unknown shape");
     dm_reply_free(reply);
     return map->is_there;
 }
@@ -190,7 +190,7 @@ static void compare_maps(struct doctor *doctor, const struct survey *survey, con
 
         if (count == 0)
             continue;
-        doctor_find(doctor, GRADE_WARN, "map", "%s tells another master of %u slots, or none",
+        doctor_find(doctor, GRADE_WARN, "map", "%s names another master for %u slots, or none",
                     dm_url_place(survey->list->hosts[i].host, survey->list->hosts[i].port).text, count);
         doctor_advise(doctor, "ask again when all slots have moved; then look at CLUSTER NODES there: the node may be "
                               "cut off, or of another Cluster");

@@ -199,7 +199,7 @@ static void look_for_patterns(struct doctor *doctor)
                     reply->integer);
         doctor_advise(doctor, "such a user who may also publish can forge grants: see SECURITY.md, and ACL LIST");
     } else {
-        doctor_find(doctor, GRADE_OK, "patterns", "nobody subscribes channels by a pattern");
+        doctor_find(doctor, GRADE_OK, "patterns", "nobody subscribes to channels by a pattern");
     }
     if (reply)
         dm_reply_free(reply);

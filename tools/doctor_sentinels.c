@@ -252,7 +252,7 @@ static void judge_difference(struct doctor *doctor, const struct assembly *assem
                 assembly->tellers[other]);
     doctor_advise(
         doctor,
-        "usual for seconds behind a failover; if it stays, compare config-epoch of SENTINEL MASTER %s: where it "
+        "usual for some seconds after a failover; if it stays, compare config-epoch of SENTINEL MASTER %s: where it "
         "is the same, two failovers had one number: order another one, SENTINEL FAILOVER %s, at a sentinel of "
         "the majority; where not, mend or replace the sentinel that differs",
         group, group);

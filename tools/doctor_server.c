@@ -241,7 +241,7 @@ bool doctor_look_at_server(struct doctor *doctor)
     else if (reply->type == REDIS_REPLY_STRING)
         is_usable = look_at_info(doctor, reply->str);
     else
-        tell_refused_info(doctor, reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer is no text");
+        tell_refused_info(doctor, reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer is not text");
     dm_reply_free(reply);
     return is_usable;
 }

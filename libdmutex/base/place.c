@@ -257,7 +257,7 @@ static bool check_own(int fd, struct dm_fault *fault)
     if (fstat(fd, &status) < 0)
         return fail_by_error(fault) == 0;
     if (!S_ISDIR(status.st_mode))
-        return fail_by_owner(fault, "is no folder, but a link or file of user", status.st_uid) == 0;
+        return fail_by_owner(fault, "is not a folder, but a link or file of user", status.st_uid) == 0;
     if (status.st_uid != geteuid())
         return fail_by_owner(fault, "belongs to another user:", status.st_uid) == 0;
     if (status.st_mode & 077)

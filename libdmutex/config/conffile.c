@@ -81,7 +81,7 @@ static bool read_url(struct reader *reader, char *value)
 static bool read_password_file(struct reader *reader, char *value)
 {
     if (*value != '/')
-        return complain(reader, "PasswordFile \"%.100s\" is no absolute path", value);
+        return complain(reader, "PasswordFile \"%.100s\" is not an absolute path", value);
     reader->password_file = value;
     return true;
 }
@@ -210,7 +210,7 @@ static bool read_log(struct reader *reader, char *value)
 static bool read_metrics(struct reader *reader, char *value)
 {
     if (*value != '/')
-        return complain(reader, "Metrics \"%.100s\" is no absolute path", value);
+        return complain(reader, "Metrics \"%.100s\" is not an absolute path", value);
     return copy(reader, reader->file->metrics, sizeof reader->file->metrics, value);
 }
 
@@ -383,7 +383,7 @@ static bool read_open(struct reader *reader, int fd)
         return complain(reader, "is not a file of at most %d bytes", LARGEST);
     if (!text)
         return complain(reader, "%s", strerror(errno));
-    is_good = strlen(text) == length ? read_text(reader, text) : complain(reader, "is no text");
+    is_good = strlen(text) == length ? read_text(reader, text) : complain(reader, "is not text");
     free(text);
     return is_good;
 }

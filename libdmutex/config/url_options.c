@@ -244,7 +244,7 @@ static bool complain_of_key(int number, struct dm_part key, bool is_behind_login
         snprintf(name, sizeof name, ", \"%.*s\",", (int)key.length, key.text);
     snprintf(
         ret_reason, DM_REASON_ROOM,
-        "option %d%s is none of connect_timeout, command_timeout, db, prefix, user_file, password_file, eviction, "
+        "option %d%s is not one of connect_timeout, command_timeout, db, prefix, user_file, password_file, eviction, "
         "grace, tls, cacert, cert, key, servername, verify, switch, wait, sentinel_user and sentinel_password_file",
         number, name);
     return false;

@@ -133,7 +133,7 @@ static const char *meant(const char *key)
 static bool complain_of_key(const struct reader *reader, const char *section, const char *key, GError **error)
 {
     const char *near = meant(key);
-    g_autofree char *sentence = near ? g_strdup_printf("there is no such key; %s is written so", near)
+    g_autofree char *sentence = near ? g_strdup_printf("there is no such key; it is written %s", near)
                                      : g_strdup("there is no such key here: dmutex-preload(5) has the list");
 
     return complain(reader, section, key, sentence, error);

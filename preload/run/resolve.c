@@ -53,9 +53,9 @@ static char *find_symbol(const struct rule *rule, const char *path, const struct
         *ret_offset = wish->offset + rule->offset;
         return NULL;
     case ELF_NO_FILE:
-        return g_strdup_printf("%s cannot be read, or is no ELF file of this machine", path);
+        return g_strdup_printf("%s cannot be read, or is not an ELF file for this machine", path);
     case ELF_NO_OBJECT:
-        return g_strdup_printf("%s in %s is no variable that all threads share and may write", rule->symbol, path);
+        return g_strdup_printf("%s in %s is not a variable that all threads share and can write", rule->symbol, path);
     case ELF_NOT_UNIQUE:
         return g_strdup_printf("%s has several variables called %s: take the off: rule that dmutex-run --list shows "
                                "for the one you mean",
@@ -90,7 +90,7 @@ static char *find_in(const struct rule *rule, const char *path, const struct elf
         rule->kind == RULE_SYMBOL ? find_symbol(rule, path, wish, ret_offset) : find_offset(rule, path, ret_offset);
 
     if (!why && !binary_is_writable(path, *ret_offset, size))
-        return g_strdup_printf("at 0x%" PRIx64 " of %s is no %s: there is no memory for it that the program may write",
+        return g_strdup_printf("at 0x%" PRIx64 " of %s is not a %s: there is no memory that the program can write",
                                *ret_offset, path, rule->is_condition ? "condition variable" : "mutex");
     return why;
 }

@@ -150,7 +150,7 @@ static bool read_rule(struct rule *rule, char *text, struct text *reason)
         if (!kinds[i].read(rule, text + length))
             return complain(reason, kinds[i].form);
         if (rule->is_condition && is_of_file(rule))
-            return complain(reason, "a file is no condition variable");
+            return complain(reason, "a file is not a condition variable");
         rule->on_down = is_of_file(rule) ? DOWN_FAIL : DOWN_BLOCK;
         return true;
     }
@@ -310,7 +310,7 @@ static bool read_name(struct rule *rule, char **text, char *end, struct text *re
     if (*end && *end != ';' && strcmp(take_word(text, end), "=>") == 0 && *end && *end != ';') {
         rule->name = take_word(text, end);
         if (!has_good_words(rule->name))
-            return complain(reason, "its name has a % that is none of %b, %p, %x, %u and %%");
+            return complain(reason, "its name has a % that is not one of %b, %p, %x, %u and %%");
         if (*rule->name)
             return true;
     }

@@ -83,7 +83,7 @@ static const char *check(int fd, struct stat *ret_status)
     if (fstat(fd, ret_status) < 0)
         return strerrordesc_np(errno);
     if (!S_ISREG(ret_status->st_mode))
-        return "it is no file";
+        return "it is not a file";
     if (ret_status->st_uid != 0 && ret_status->st_uid != geteuid())
         return "it belongs to another user";
     if (ret_status->st_mode & 022)

@@ -90,11 +90,11 @@ tells()
 }
 
 tells 'not in 1..65535: "99999"' configure redis://h:99999
-tells 'option 2, "foo", is none of connect_timeout, ' configure 'redis://127.0.0.1?grace=off&foo=1'
-tells 'option 1, "Grace", is none of connect_timeout, ' configure 'redis://me:secret@h:1?Grace=off'
-tells ': option 1 is none of connect_timeout, ' configure 'redis://me:1?s3cret=1'
-tells ': option 1 is none of connect_timeout, ' configure 'redis://me?s3cret=1@h'
-tells ': option 1 is none of connect_timeout, ' configure "redis://h?a$(printf '\033')[31m=1"
+tells 'option 2, "foo", is not one of connect_timeout, ' configure 'redis://127.0.0.1?grace=off&foo=1'
+tells 'option 1, "Grace", is not one of connect_timeout, ' configure 'redis://me:secret@h:1?Grace=off'
+tells ': option 1 is not one of connect_timeout, ' configure 'redis://me:1?s3cret=1'
+tells ': option 1 is not one of connect_timeout, ' configure 'redis://me?s3cret=1@h'
+tells ': option 1 is not one of connect_timeout, ' configure "redis://h?a$(printf '\033')[31m=1"
 tells ' and sentinel_password_file' configure "redis://h?$(printf %040d 0)=1"
 tells 'password_file "/nonexistent/file": No such file or directory' configure 'redis://h?password_file=/nonexistent/file'
 : >empty

@@ -153,7 +153,7 @@ static void test_no_lock_is_granted_when_the_folder_is_a_link(void **state)
     snprintf(place, sizeof place, "%s/link", folder);
     stranger_run(STRANGER, "mkdir -m 0755 %s && ln -s there %s", there, place);
     pretender = start_pretender(there);
-    assert_not_granted(place, "/link is no folder, but a link or file of user 61234");
+    assert_not_granted(place, "/link is not a folder, but a link or file of user 61234");
     stranger_end(pretender);
 }
 

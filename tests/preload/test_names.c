@@ -423,7 +423,7 @@ static void test_a_program_is_refused_when_a_rule_cannot_be_read(void **state)
     check_refused("legacy", "sym:legacy => t/x",
                   "dmutex: DMUTEX_MAP: sym:legacy: not of the form sym:MODULE:SYMBOL or sym:MODULE:SYMBOL+OFFSET\n");
     check_refused("legacy", "sym:legacy:static_lock => t/%h",
-                  ": its name has a % that is none of %b, %p, %x, %u and %%\n");
+                  ": its name has a % that is not one of %b, %p, %x, %u and %%\n");
 }
 
 /* A name that is too long after expansion refuses the program, too. */

@@ -438,10 +438,11 @@ static const struct {
     { "[lock a]\nMatch=map:/srv/x\n", "not of the form map:/PATH+OFFSET" },
     { "[lock a]\nMatch=flock:x.lock\n", "not of the form flock:/GLOB" },
     { "[lock a]\nMatch=cond:sym:m:s\n", ": [lock a] Match: a condition variable belongs into Cond=" },
-    { "[lock a]\nMatch=sym:m:s\nCond=flock:/x\n", ": [lock a] Cond: cond:flock:/x: a file is no condition variable" },
+    { "[lock a]\nMatch=sym:m:s\nCond=flock:/x\n",
+      ": [lock a] Cond: cond:flock:/x: a file is not a condition variable" },
     { "[lock a/]\nMatch=sym:m:s\n", ": [lock a/] Match: \"a/\" cannot be a mutex's name: " },
     { "[lock %q]\nMatch=sym:m:s\n",
-      ": [lock %q] Match: sym:m:s: its name has a % that is none of %b, %p, %x, %u and %%" },
+      ": [lock %q] Match: sym:m:s: its name has a % that is not one of %b, %p, %x, %u and %%" },
     { "[lock %p]\nMatch=flock:/x\n", ": [lock %p] Match: \"/x\" cannot be a mutex's name: " },
 };
 

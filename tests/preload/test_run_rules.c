@@ -241,12 +241,12 @@ static void test_rules_are_refused_when_the_symbol_is_no_object(void **state)
 {
     (void)state;
     assert_refused("[lock a]\nMatch=sym:prog:main\n", "prog", "main in ");
-    assert_errors("is no variable that all threads share and may write");
+    assert_errors("is not a variable that all threads share and can write");
     assert_refused("[lock a]\nMatch=sym:libplain.so.1:own\n", "prog", "own in ");
     assert_refused("[lock a]\nMatch=sym:libplain.so.1:fixed\n", "prog", "fixed in ");
-    assert_refused("[lock a]\nMatch=sym:prog:global+0x100000\n", "prog", "is no mutex: there is no memory for it");
+    assert_refused("[lock a]\nMatch=sym:prog:global+0x100000\n", "prog", "is not a mutex: there is no memory");
     assert_refused("[lock a]\nMatch=sym:prog:global\nCond=off:prog@build-id:aabbccdd+0x10\n", "prog",
-                   "is no condition variable");
+                   "is not a condition variable");
 }
 
 /* A rule is refused if two source files have a static variable of the name, because the choice would be chance. */

@@ -562,8 +562,8 @@ static void test_calls_say_enolck_when_no_server_is_installed(void **state)
 static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
 {
     static const char *const spoils[] = { "open", "linked", "file", "foreign" };
-    static const char *const words[] = { "chmod it to 0700", "is no folder, but a link or file of user",
-                                         "is no folder, but a link or file of user",
+    static const char *const words[] = { "chmod it to 0700", "is not a folder, but a link or file of user",
+                                         "is not a folder, but a link or file of user",
                                          "belongs to another user: 65534 (nobody)" };
 
     (void)state;

@@ -138,10 +138,10 @@ static void test_no_mutex_is_granted_when_the_folder_is_a_link(void **state)
     (void)state;
     stranger_run(STRANGER, "cd %s && mkdir -m 0755 there && ln -s there link && ln -s own other", shared);
     server = stranger_serve(STRANGER, in_shared("there"));
-    assert_refused(in_shared("link"), "is no folder, but a link or file of user 61234");
+    assert_refused(in_shared("link"), "is not a folder, but a link or file of user 61234");
     be_victim();
     stranger_run(VICTIM, "mkdir -m 0700 %s", in_shared("own"));
-    assert_refused(in_shared("other"), "is no folder, but a link or file of user 61234");
+    assert_refused(in_shared("other"), "is not a folder, but a link or file of user 61234");
 }
 
 /* A folder in which all may make sockets, though no user may remove another user's. */

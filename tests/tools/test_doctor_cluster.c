@@ -374,7 +374,7 @@ static void test_doctor_names_the_slots_without_a_master(void **state)
     examine(url);
     assert_status(1);
     assert_line("ok    node         ", masters[1], ": cluster_state is ok");
-    assert_line("warn  map          ", masters[0], " tells another master of 1 slots, or none\n");
+    assert_line("warn  map          ", masters[0], " names another master for 1 slots, or none\n");
     assert_output("ok    slots        all 16384 have a master\n");
 }
 

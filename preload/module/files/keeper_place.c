@@ -80,7 +80,7 @@ bool keeper_find_place(struct keeper_place *ret_place)
     is_good =
         ret_place->folder[0] == '/' && !folder.is_cut && folder.length + 1 + name.length < sizeof ret_place->folder;
     if (!is_good)
-        text_say("DMUTEX_LOCAL_DIR is no absolute path, or too long for a socket's of 107 bytes", NULL);
+        text_say("DMUTEX_LOCAL_DIR is not an absolute path, or too long for a socket's of 107 bytes", NULL);
     return is_good;
 }
 

@@ -166,7 +166,7 @@ static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_
         if (wish.file >= 0)
             close(wish.file);
         text_say(file->path,
-                 ": the kernel tells nothing of its lock: /proc is not mounted, or its file system keeps "
+                 ": the kernel says nothing about its lock: /proc is not mounted, or its file system keeps "
                  "its own locks",
                  NULL);
         return ENOLCK;

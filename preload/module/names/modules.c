@@ -82,7 +82,7 @@ static void add_by_symbol(int index, const char *path, const struct module *modu
         [ELF_NO_FILE] = "no ELF file that can be read",
         [ELF_NO_SYMBOL] = "no such symbol (stripped? dmutex-run --list has off: rules)",
         [ELF_NOT_UNIQUE] = "several variables of that name (dmutex-run --list has off: rules)",
-        [ELF_NO_OBJECT] = "a symbol that is no variable",
+        [ELF_NO_OBJECT] = "a symbol that is not a variable",
     };
     const struct elf_wish *wish = &batch.wishes[index], *copy = &batch.copies[index];
 

@@ -114,7 +114,7 @@ static void take_map(void *user, const struct redisReply *reply)
         return;
     }
     snprintf(reason, sizeof reason, "does not list the slots of a Cluster: %.150s",
-             reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer to CLUSTER SLOTS is none of ours");
+             reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer to CLUSTER SLOTS has an unknown shape");
     dm_link_refuse_answer(slot_map->link, reason);
 }
 

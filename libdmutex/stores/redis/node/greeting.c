@@ -564,7 +564,7 @@ enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const r
         is_same = is_unchanged(greeting, reply->str, ret_reason);
     else
         snprintf(ret_reason, DM_REASON_ROOM, "the server does not say any more who it is: %.200s",
-                 reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is no text");
+                 reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is not text");
     if (dm_reply_row(reply) == DM_ROW_RETRY)
         return DM_LOOKED_BUSY;
     return is_same ? DM_LOOKED_SAME : DM_LOOKED_OTHER;

@@ -24,8 +24,9 @@
 #define CONFIRM_PART 20
 #define CONFIRM_LEAST_MS 50
 
-static const char no_vouchers[] = "too few masters of the Cluster have named this node lately: this process must reach "
-                                  "the other masters, too";
+static const char no_vouchers[] =
+    "too few masters of the Cluster have named this node recently: this process must reach "
+    "the other masters, too";
 static const char no_word[] = "no majority of the sentinels has said recently that this server is the master";
 
 /*
@@ -232,7 +233,7 @@ static bool is_node(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM]
     dm_assert_held(DM_RANK_CONN);
     if (is_at_place && (is_for_any || is_vouched(user)))
         return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "%s", is_at_place ? no_vouchers : "is no master of the Cluster any more");
+    snprintf(ret_reason, DM_REASON_ROOM, "%s", is_at_place ? no_vouchers : "is no longer a master of the Cluster");
     return false;
 }
 
