@@ -187,6 +187,47 @@ bool holder_has_still(struct holder *known, const struct kernel_lock *lock)
     return has_still;
 }
 
+/* `needle` is in a line of the process's mappings. */
+static bool has_mapping(int folder, const char *needle)
+{
+    int fd = openat(folder, "maps", O_RDONLY | O_CLOEXEC);
+    FILE *maps = fd >= 0 ? fdopen(fd, "r") : NULL;
+    char *line = NULL;
+    size_t room = 0;
+    bool is_found = false;
+
+    while (maps && !is_found && getline(&line, &room, maps) > 0)
+        is_found = strstr(line, needle) != NULL;
+    free(line);
+    if (maps)
+        fclose(maps);
+    else if (fd >= 0)
+        close(fd);
+    return is_found;
+}
+
+/* In the lists of mappings a blank stands before the inode's number. */
+bool holders_map_file(const struct kernel_lock *lock)
+{
+    DIR *processes = opendir("/proc");
+    char needle[sizeof lock->inode + 2];
+    struct dirent *entry;
+    bool is_found = false;
+
+    snprintf(needle, sizeof needle, " %s ", lock->inode);
+    *strrchr(needle, ':') = ' ';
+    while (!is_found && (entry = next_number(processes))) {
+        int folder = open_folder(dirfd(processes), entry->d_name);
+
+        is_found = folder >= 0 && has_mapping(folder, needle);
+        if (folder >= 0)
+            close(folder);
+    }
+    if (processes)
+        closedir(processes);
+    return is_found;
+}
+
 /* True if /proc may leave out the processes of others (mount option hidepid=): the last mount there counts. */
 static bool is_hiding(void)
 {

@@ -35,6 +35,9 @@ enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *kn
 enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *known);
 void holder_forget(struct holder *known);
 
+/* A process maps the file, which keeps the file open, and so locked, when no descriptor does. Reads much. */
+bool holders_map_file(const struct kernel_lock *lock);
+
 #define HOLDER_PROGRAM_ROOM 64
 
 /*

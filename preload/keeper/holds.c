@@ -534,6 +534,8 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
         is_list_needed_whole |= locks->is_cut;
         if (sight == SIGHT_UNSURE && !is_next_listed)
             backing->missing = 0;
+        if (backing->missing >= MISSING_THOUGH_LOCKED && holders_map_file(&backing->lock))
+            backing->missing = 0;
         return backing->missing >= MISSING_THOUGH_LOCKED;
     case WITNESS_FREE:
         return true;

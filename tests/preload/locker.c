@@ -37,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -273,6 +274,14 @@ static void receive_file(void)
         exit(3);
 }
 
+/* The mapping keeps the file open. */
+static void map_file(void)
+{
+    if (mmap(NULL, 1, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED)
+        exit(3);
+    close(file);
+}
+
 static int do_lock(const char *word, int *ret_result)
 {
     static const struct {
@@ -328,6 +337,8 @@ static void do_other(const char *word)
         send_file();
     else if (strcmp(word, "receive") == 0)
         receive_file();
+    else if (strcmp(word, "map") == 0)
+        map_file();
     else if (strcmp(word, "fork") == 0 || strcmp(word, "fork-wait") == 0)
         fork_off(strcmp(word, "fork-wait") == 0);
     else if (strcmp(word, "wait") == 0)

@@ -143,6 +143,18 @@ static void test_a_lock_goes_on_when_the_list_of_locks_is_hidden(void **state)
         "unshare -m -f sh -c \"mount --bind /dev/null /proc/locks; exec \\\"\\$@\\\"\" - ", LOCKED_BY("flock 9", JOB)));
 }
 
+/* The file is mapped, and no descriptor has it: in a /proc without the list of locks, nothing but the mapping tells. */
+static void test_a_lock_goes_on_when_the_file_is_mapped_and_closed(void **state)
+{
+    struct job *container =
+        start_container("unshare -p -f -m sh -c \"mount -t proc -o subset=pid proc /proc; exec \\\"\\$@\\\"\" - ",
+                        "$LOCKER x.lock flock map say has wait");
+
+    (void)state;
+    job_expect(container, "flock 0");
+    assert_locked_until_the_end(container);
+}
+
 /* Without /proc nobody knows which file it is, and a lock of this host alone would be taken for one of all hosts. */
 static void test_a_lock_is_refused_without_proc(void **state)
 {
@@ -264,6 +276,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_goes_on_when_the_user_changes_twice),
         host_test(test_a_lock_goes_on_when_the_job_is_behind_su),
         host_test(test_a_lock_goes_on_when_the_list_of_locks_is_hidden),
+        host_test(test_a_lock_goes_on_when_the_file_is_mapped_and_closed),
         host_test(test_a_lock_is_refused_without_proc),
         host_test(test_a_lock_goes_on_in_a_user_namespace),
         host_test(test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at),
