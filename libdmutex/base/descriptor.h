@@ -12,6 +12,9 @@
 
 #include <stdbool.h>
 
+/* In the place of a descriptor: the machine is short of something that it may have again. */
+#define DM_OPEN_LATER (-2)
+
 /* Moves a descriptor to a high number, if a high number is free.  -1 stays -1, with errno. */
 int dm_descriptor_move_up(int fd);
 

@@ -93,7 +93,8 @@ struct dm_link_options {
     /*
      * Opens the socket instead of the address, or NULL.  Without may_block, under the link's lock: never blocks.  With
      * may_block, in a thread of its own.  Returns the socket, or -1 with the reason; a failure with may_block is
-     * permanent: waiting is useless, and the calls that want the server fail.
+     * permanent: waiting is useless, and the calls that want the server fail.  DM_OPEN_LATER, with the reason: the
+     * machine is short of something that it may have again.
      */
     int (*open)(void *user, bool may_block, char ret_reason[DM_REASON_ROOM]);
     void *open_user;

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/prepare.h"
 
+#include "base/descriptor.h"
+
+static void open_by_hook(struct dm_prepared *prepared, const struct dm_link_options *options)
+{
+    int fd = options->open(options->open_user, true, prepared->reason);
+
+    prepared->may_open_later = fd == DM_OPEN_LATER;
+    prepared->stream = dm_stream_of(fd < 0 ? -1 : fd);
+}
+
 /* A handshake that has failed leaves the stream without TLS, and the caller closes the stream. */
 void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *options)
 {
@@ -11,7 +21,7 @@ void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *opti
     if (prepared->task == DM_PREPARING_HANDSHAKE)
         dm_stream_secure(&prepared->stream, &options->tls, prepared->deadline_ns, prepared->reason);
     else if (options->open)
-        prepared->stream = dm_stream_of(options->open(options->open_user, true, prepared->reason));
+        open_by_hook(prepared, options);
     else
         prepared->found = dm_addresses_find(prepared->host[0] ? &address : &options->address, true,
                                             &prepared->addresses, prepared->reason);

@@ -22,6 +22,7 @@ enum dm_preparing {
 struct dm_prepared {
     enum dm_preparing task;
     struct dm_stream stream; /* of a handshake; or opened by the hook */
+    bool may_open_later;     /* the hook's failure is not permanent */
     int64_t deadline_ns;     /* of a handshake */
     /* To be looked up, since the options may change meanwhile; "": a path. */
     char host[DM_PREPARED_HOST_ROOM], port[DM_PREPARED_PORT_ROOM];

@@ -294,12 +294,12 @@ static void go_on_with_handshake(struct dm_session *session, struct dm_prepared 
 }
 
 /*
- * A hook that fails after it was allowed to block will not do better soon: callers that wait give up instead of trying
- * on.
+ * A hook that fails after it was allowed to block will not do better soon, unless it says so: callers that wait give up
+ * instead of trying on.
  */
 static void go_on_with_hook(struct dm_session *session, struct dm_prepared *prepared)
 {
-    session->permanent_failures += prepared->stream.fd < 0;
+    session->permanent_failures += prepared->stream.fd < 0 && !prepared->may_open_later;
     if (!is_of_use(session))
         dm_stream_close(&prepared->stream);
     else if (prepared->stream.fd >= 0)

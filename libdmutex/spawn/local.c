@@ -315,24 +315,34 @@ static int spawn(int folder, const char *directory, const char *path, pid_t *ret
     return error;
 }
 
-static bool start_server(int folder, const char *directory, const char *path, char *ret_reason)
+/* What the machine lacks now, it may have again. */
+static bool is_shortage(int error)
+{
+    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+/* 0, or -1 or DM_OPEN_LATER with the reason. */
+static int start_server(int folder, const char *directory, const char *path, char *ret_reason)
 {
     const char *program;
     pid_t pid;
     int error = spawn(folder, directory, path, &pid, &program);
 
     if (error == ENOENT && access("/dev/null", F_OK) < 0)
-        return complain(ret_reason, "the local server cannot be started without /dev/null: mount a /dev here, or set "
-                                    "DMUTEX_URL");
-    if (error == ENOENT)
-        return complain(ret_reason, "neither redis-server nor valkey-server is installed: install the package "
-                                    "redis-server, or set DMUTEX_URL");
+        complain(ret_reason, "the local server cannot be started without /dev/null: mount a /dev here, or set "
+                             "DMUTEX_URL");
+    else if (error == ENOENT)
+        complain(ret_reason, "neither redis-server nor valkey-server is installed: install the package "
+                             "redis-server, or set DMUTEX_URL");
+    else if (error)
+        complain(ret_reason, "the local server cannot be started: %s%s", strerror(error),
+                 error == EAGAIN ? ": look at ulimit -u and pids.max" : "");
     if (error)
-        return complain(ret_reason, "the local server cannot be started: %s", strerror(error));
+        return is_shortage(error) ? DM_OPEN_LATER : -1;
     dm_log_info("starting %s in %s", program, directory);
     warn_of_unit();
     reap(pid);
-    return true;
+    return 0;
 }
 
 /* A server that is just ending is seen for a moment longer than it can be reached. */
@@ -350,20 +360,22 @@ static bool is_served(int folder, const char *path, unsigned limit_ms)
 
 /*
  * Nobody answers here, but a server that was bound to this path lives: a second one would grant what the first has
- * granted.
+ * granted.  As start_server().
  */
-static bool start_if_alone(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
+static int start_if_alone(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
     char path[256];
 
     find_path(folder, path);
-    if (is_served(folder, path, url->connect_timeout_ms / 4))
-        return complain(ret_reason,
-                        "%.90s is served, but cannot be reached from here: the socket was deleted, or this process has "
-                        "a folder of its own there (PrivateTmp, a container): end that server, which ss -xlp shows, or "
-                        "set DMUTEX_LOCAL_DIR",
-                        *path ? path : directory);
-    return note_start(folder, directory, ret_reason) && start_server(folder, directory, path, ret_reason);
+    if (is_served(folder, path, url->connect_timeout_ms / 4)) {
+        complain(ret_reason,
+                 "%.90s is served, but cannot be reached from here: the socket was deleted, or this process has "
+                 "a folder of its own there (PrivateTmp, a container): end that server, which ss -xlp shows, or "
+                 "set DMUTEX_LOCAL_DIR",
+                 *path ? path : directory);
+        return -1;
+    }
+    return note_start(folder, directory, ret_reason) ? start_server(folder, directory, path, ret_reason) : -1;
 }
 
 /*
@@ -393,9 +405,10 @@ static int connect_or_start(int folder, const struct dm_url *url, const char *di
     struct dm_fault fault;
     int fd = connect_in(folder, url, &fault);
     bool is_first = fd < 0 && fault.kind == DM_FAULT_ABSENT;
+    int started = is_first ? start_if_alone(folder, url, directory, ret_reason) : 0;
 
-    if (is_first && !start_if_alone(folder, url, directory, ret_reason))
-        return -1;
+    if (started < 0)
+        return started;
     if (fd < 0 && may_come(&fault))
         fd = await_answer(folder, url, &fault);
     if (is_first && fd >= 0)

@@ -28,7 +28,8 @@ bool dm_local_place(struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
  * may have made a folder of that name first.  A program with more rights than the caller never connects.
  *
  * may_start: starts a server if nobody listens, and blocks up to connect_timeout; else never blocks.
- * Returns a non-blocking socket that is connected, or -1 with the reason.  Sets url->has_grace if the server needs one,
+ * Returns a non-blocking socket that is connected, or -1 with the reason, or DM_OPEN_LATER with the reason
+ * where no process can be made now.  Sets url->has_grace if the server needs one,
  * and never takes that back: a thread that has looked at the server before must not undo it.
  */
 int dm_local_open(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);

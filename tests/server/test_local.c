@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -594,6 +596,53 @@ static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
     }
 }
 
+/* From now on this process can make threads, and no other process. */
+static bool forbid_processes(void)
+{
+    const unsigned flags = offsetof(struct seccomp_data, args) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, flags),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VFORK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { .len = sizeof code / sizeof code[0], .filter = code };
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* A process is short of what it may have again: it waits, as for a server that is away. */
+static void test_calls_wait_when_no_process_can_be_made(void **state)
+{
+    struct timespec deadline;
+    dmutex_t mutex;
+    pid_t pid;
+
+    (void)state;
+    if (IS_THREAD_SANITIZED)
+        return; /* the forked child starts threads */
+    pid = keeper_fork();
+    if (pid == 0) {
+        if (putenv(local_dir) || setenv("DMUTEX_URL", "local:", 1) || !forbid_processes() ||
+            dmutex_init_np(&mutex, "local/none", NULL) || clock_gettime(CLOCK_REALTIME, &deadline))
+            _exit(99);
+        deadline.tv_sec++;
+        if (dmutex_timedlock(&mutex, &deadline) != ETIMEDOUT)
+            _exit(1);
+        if (dmutex_trylock(&mutex) != ENOLCK)
+            _exit(2);
+        _exit(strstr(dmutex_strerror_np(), "cannot be used now") &&
+                      strstr(dmutex_strerror_np(), "look at ulimit -u and pids.max")
+                  ? 0
+                  : 3);
+    }
+    assert_int_equal(keeper_reap(pid), 0);
+}
+
 /* Which folder a relative path means would depend on where a process is. */
 static void test_calls_say_enolck_when_the_folder_is_relative(void **state)
 {
@@ -637,6 +686,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_valkey_server_is_started_when_there_is_no_redis_server),
         LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_not_safe),
+        LOCAL_TEST(test_calls_wait_when_no_process_can_be_made),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_relative),
         LOCAL_TEST(test_calls_say_enolck_when_the_folders_name_is_too_long),
     };
