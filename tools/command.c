@@ -100,8 +100,8 @@ static void tell_left_behind(struct job *job)
     if (job->is_told || !say_has_room())
         return;
     job->is_told = true;
-    say("%s: the command has ended, but the lock is kept until all processes that it left behind have ended; with "
-        "--close it is released when the command ends",
+    say("%s: the command has ended, but the lock, unless lost, is kept until all processes that it left behind have "
+        "ended; with --close it is released when the command ends",
         say_name(job->command->name, text));
 }
 
