@@ -26,9 +26,6 @@ static int make_claim(struct dm_wait *wait)
     return DM_GO_ON;
 }
 
-/* Not a result: the thread is to sit. */
-enum { SIT = -2 };
-
 /*
  * The hold of the process is idle: the thread enters, or, beyond the bound, gives the hold back, so that the thread's
  * own acquire names the release.  True if the thread is inside.
@@ -60,7 +57,7 @@ static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
 {
     dm_line_note_linger(claim, wait->target);
     if (wait->may_wait)
-        return SIT;
+        return DM_SIT;
     dm_step_reopen(wait->runtime, claim);
     return claim->hold.is_entered ? dm_fail(DM_FAIL_BUSY, "one of this process") : make_claim(wait);
 }
@@ -162,8 +159,8 @@ static int go_on_with(struct dm_wait *wait, struct dm_claim *claim)
 }
 
 /*
- * The thread was woken, or its time is over: DM_GO_ON, SIT, or the end of the call.  The thread looks first, so that a
- * free mutex is locked whatever the time.
+ * The thread was woken, or its time is over: DM_GO_ON, DM_SIT, or the end of the call.  The thread looks first, so that
+ * a free mutex is locked whatever the time.
  */
 static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
 {
@@ -174,7 +171,7 @@ static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
     if (seat->claim)
         return go_on_with(wait, seat->claim);
     result = look(wait, seat);
-    if (result != SIT)
+    if (result != DM_SIT)
         return result;
     note_starving(wait, seat);
     if (is_over && dm_deadline_left_ns(&wait->deadline) == 0) {
@@ -185,7 +182,7 @@ static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
         leave_seat(wait, seat);
         return dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason);
     }
-    return SIT;
+    return DM_SIT;
 }
 
 /* Sits until the thread is inside, is the asker, or has no more patience. */
@@ -193,12 +190,12 @@ static int sit(struct dm_wait *wait)
 {
     struct dm_line *line = &wait->name->line;
     struct dm_seat seat = { .self = dm_self_get() };
-    int result = SIT;
+    int result = DM_SIT;
 
     wait->has_waited = true;
     dm_line_sit_down(line, &seat);
     dm_line_publish(line->claim); /* closed by the look; the next unlock must look */
-    while (result == SIT)
+    while (result == DM_SIT)
         result = wake_up(wait, &seat, !sleep_seated(wait, &seat));
     return result;
 }
@@ -213,7 +210,7 @@ int dm_line_join(struct dm_wait *wait)
         return make_claim(wait);
     }
     result = look(wait, NULL);
-    if (result == SIT)
+    if (result == DM_SIT)
         result = sit(wait);
     dm_self_fast.has_entered = true; /* from here on the thread may be inside the line's tenure */
     return result;

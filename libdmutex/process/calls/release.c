@@ -24,9 +24,7 @@ static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
     return claim;
 }
 
-enum { GO_ON = -1 };
-
-/* GO_ON: the caller sends the release of *ret_claim, with *ret_end. */
+/* DM_GO_ON: the caller sends the release of *ret_claim, with *ret_end. */
 static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **ret_claim, enum dm_end *ret_end)
 {
     struct dm_claim *claim = own_hold(runtime, key);
@@ -48,7 +46,7 @@ static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **
     *ret_claim = claim;
     claim->name->is_not_recoverable = *ret_end == DM_END_NOT_RECOVERABLE;
     dm_step_give_back_now(runtime, claim, *ret_end);
-    return GO_ON;
+    return DM_GO_ON;
 }
 
 /*
@@ -68,7 +66,7 @@ int dm_release(struct dm_runtime *runtime, const char *key)
 
     dm_ending_lock(runtime);
     result = begin(runtime, key, &claim, &end);
-    if (result != GO_ON) {
+    if (result != DM_GO_ON) {
         dm_state_unlock();
         return result;
     }

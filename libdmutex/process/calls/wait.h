@@ -9,8 +9,11 @@
 
 #include "process/claims/process.h"
 
-/* Not a result: the call goes on. */
-enum { DM_GO_ON = -1 };
+/* What comes next, where a step of a call has no result yet. */
+enum {
+    DM_GO_ON = -1, /* the next step */
+    DM_SIT = -2    /* the thread sits in the line, or goes on sitting there */
+};
 
 /* The first of the pauses, each longer, between tries while the server answers that the server is not ready. */
 #define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
