@@ -8,7 +8,7 @@
 
 __thread bool dm_alarm_is_own;
 
-/* Rings only for an earlier moment: most steps of a claim plan a later one, and must not cost a switch of threads. */
+/* Rings only for an earlier time: most steps of a claim plan a later one, and must not cost a context switch. */
 void dm_alarm_set(struct dm_alarm *alarm, int64_t due_ns)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -18,14 +18,14 @@ void dm_alarm_set(struct dm_alarm *alarm, int64_t due_ns)
     dm_alarm_ring(alarm);
 }
 
-/* By the loop thread, which looks at due_ns again before it sleeps, so that it needs no bell. */
+/* Called by the loop thread, which needs no bell: it checks due_ns again before it sleeps. */
 void dm_alarm_reset(struct dm_alarm *alarm, int64_t due_ns)
 {
     dm_assert_held(DM_RANK_STATE);
     alarm->due_ns = due_ns;
 }
 
-/* The bell counts, and a ring between the plan and the poll is not lost. */
+/* The bell is a counter, so a ring between the plan and the poll is not lost. */
 void dm_alarm_ring(struct dm_alarm *alarm)
 {
     if (!dm_alarm_is_own)

@@ -5,8 +5,8 @@
 #include "process/claims/registry.h"
 
 /*
- * Room for all claims in every order, taken when a claim is made: to put a claim into an order later cannot fail, and a
- * loss is never missed for want of memory.
+ * Every order has room for all claims, taken when a claim is made.  So putting a claim into an order later cannot fail,
+ * and no loss is missed for lack of memory.
  */
 bool dm_due_reserve(struct dm_registry *registry, size_t claims)
 {
@@ -19,8 +19,8 @@ bool dm_due_reserve(struct dm_registry *registry, size_t claims)
 }
 
 /*
- * After each step of the claim's hold.  An order that is not changed costs a comparison; to take out what is not there
- * costs nothing.
+ * Called after each step of the claim's hold.  An order that does not change costs a comparison; taking out what is not
+ * there costs nothing.
  */
 void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
 {
@@ -35,7 +35,6 @@ void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
     }
 }
 
-/* The claim is about to be freed, and no order may point to it. */
 void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -43,15 +42,15 @@ void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim)
         dm_order_remove(&registry->due[want], &claim->due[want]);
 }
 
-/* The moments of a claim are an array in the claim, by want: so the want gives the beginning of the array. */
+/* A claim has its moments in an array indexed by want, so the want leads to the start of the array. */
 static struct dm_claim *claim_of(struct dm_moment *moment, enum dm_want want)
 {
     return (struct dm_claim *)((char *)(moment - want) - offsetof(struct dm_claim, due));
 }
 
 /*
- * An order may name a moment too early, because not each change plans anew: the first is planned again before it
- * counts, and stays first or moves back.
+ * An order may give too early a time, because not every change plans the claim again.  So the first claim is planned
+ * again before it counts, and stays first or moves back.
  */
 struct dm_claim *dm_due_first(struct dm_registry *registry, enum dm_want want, int64_t until_ns)
 {
@@ -69,7 +68,7 @@ struct dm_claim *dm_due_first(struct dm_registry *registry, enum dm_want want, i
     return NULL;
 }
 
-/* Without a new plan: a moment that is too early costs the loop one turn in vain. */
+/* Plans nothing again: a time that is too early costs the loop one useless turn. */
 int64_t dm_due_next_ns(const struct dm_registry *registry, enum dm_want want)
 {
     const struct dm_moment *first = dm_order_first(&registry->due[want]);

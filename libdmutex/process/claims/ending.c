@@ -7,7 +7,7 @@
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
 
-/* A hold of a line may have gone to another thread, or to none, since the claim was this thread's. */
+/* A line's hold may have gone to another thread, or to none, since the claim was this thread's. */
 static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_self *self,
                       enum dm_event_kind kind)
 {
@@ -20,7 +20,7 @@ static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const 
     dm_step_kind(runtime, claim, kind);
 }
 
-/* The core gives each claim back: a hold as a death, a place in a queue or on a condition without a word. */
+/* The core gives each claim back: a hold as an owner's death, a place in a queue or on a condition silently. */
 static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm_event_kind kind)
 {
     struct dm_claim *claim, *next;
@@ -37,8 +37,8 @@ static void end_all_of(struct dm_runtime *runtime, struct dm_self *self, enum dm
 }
 
 /*
- * In the last pass of the thread's destructors; the claims outlive the thread until their releases are confirmed, and
- * point to no dm_self any more.
+ * Called in the last pass of the thread's destructors.  The claims outlive the thread until their releases are
+ * confirmed, and point to no dm_self any more.
  */
 void dm_ending_thread(struct dm_runtime *runtime, struct dm_self *self)
 {
@@ -55,8 +55,8 @@ void dm_ending_lock(struct dm_runtime *runtime)
 }
 
 /*
- * Each step of a waiting call comes by here with the state lock, so that a thread of an ending process gives back what
- * it has and goes no further: a call that returned would return without the mutex.
+ * Each step of a waiting call passes here with the state lock, so that a thread of an ending process gives back what it
+ * has and goes no further: a call that returned would return without the mutex.
  */
 void dm_ending_check(struct dm_runtime *runtime)
 {

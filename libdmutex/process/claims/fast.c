@@ -5,7 +5,7 @@
 
 #include "base/rank.h"
 
-/* Tenures are made so many at a time. */
+/* How many tenures are allocated at a time. */
 #define POOL_STEP 16
 
 /* Never freed; the list is for dm_fast_fork_child(). */
@@ -20,7 +20,7 @@ struct dm_tenure *dm_fast_table[DM_FAST_PLACES];
 static struct dm_tenure *pool;
 static struct block *blocks;
 
-/* FNV-1a. */
+/* FNV-1a */
 uint32_t dm_fast_hash(const char *key)
 {
     uint32_t hash = 2166136261u;
@@ -89,8 +89,8 @@ void dm_fast_hide(struct dm_tenure *tenure)
 }
 
 /*
- * A handler may have forked in the midst of dm_fast_lock(): the thread finds a word that it cannot swap, or a hold
- * that is over.  No tenure is used again, because the thread could take the next use for its own.
+ * A signal handler may have forked in the middle of dm_fast_lock(): the thread then finds a word that it cannot swap,
+ * or a hold that is over.  No tenure is reused, because the thread could take the next use for its own.
  */
 void dm_fast_fork_child(void)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast path into a mutex whose hold the process has: two swaps and two clock reads for a lock and an unlock.
+ * The fast path into a mutex whose hold the process has: a lock and an unlock cost two swaps and two clock reads.
  *
- * A table leads from the hash of a name to the name's tenure (core/tenure.h), as far as the tenure is open.  A mutex
- * knows its hash from the first lock by the state lock on.  Two names may share a place in the table: then the one
- * published last has the short way, and threads that lock the other take the state lock, without a question to the
- * store.
+ * A table leads from the hash of a name to its tenure (core/tenure.h), if the tenure is open.  A mutex knows its hash
+ * once it has been locked under the state lock.  Two names may share a slot of the table: then the one published last
+ * has the fast path, and threads that lock the other take the state lock, without asking the store.
  *
- * Only for objects with a name that are neither robust nor fair, and have no longest hold; any other mutex, any doubt
- * and any failure takes the way of acquire.c and release.c, which decides everything.
+ * Only objects with a name that are neither robust nor fair and have no maximum hold time take the fast path.  All
+ * other mutexes, and every doubt or failure, take the path of acquire.c and release.c, which decides everything.
  */
 #ifndef DM_PROCESS_CLAIMS_FAST_H
 #define DM_PROCESS_CLAIMS_FAST_H
@@ -32,7 +31,7 @@ uint32_t dm_fast_hash(const char *key);
 /* A tenure of the pool; NULL without memory.  State lock held. */
 struct dm_tenure *dm_fast_take(void);
 
-/* Puts a tenure back: closed, and out of the table.  State lock held. */
+/* Puts a tenure back into the pool, closed and out of the table.  State lock held. */
 void dm_fast_return(struct dm_tenure *tenure);
 
 /* Shows the tenure to all threads, or takes it out of the table.  State lock held. */
@@ -42,11 +41,11 @@ void dm_fast_hide(struct dm_tenure *tenure);
 /* The child of fork() has no tenures. */
 void dm_fast_fork_child(void);
 
-/* ---- the way itself ---------------------------------------------------------------------- */
+/* ---- the path itself ---------------------------------------------------------------------- */
 
 /*
- * NULL: none, or another name's, as far as the hash can tell: a thread that swapped the word of another name would make
- * that name busy for a moment.
+ * NULL: there is none, or the slot has another hash.  A thread that swapped the word of another name would make that
+ * name busy for a moment.
  */
 static inline struct dm_tenure *dm_fast_find(const dmutex_t *mutex)
 {
@@ -57,8 +56,8 @@ static inline struct dm_tenure *dm_fast_find(const dmutex_t *mutex)
 }
 
 /*
- * For a thread inside only: the name stays while a thread is inside.  Words instead of strcmp(), which is a call.
- * Behind the end of a name are zeros (dm_registry_name(), dmutex_init_np()); other bytes only lead to the state lock.
+ * Only for a thread inside: the name stays while a thread is inside.  Compares words, because strcmp() would be a call.
+ * A name is padded with zeros (dm_registry_name(), dmutex_init_np()); other bytes only lead to the state lock.
  */
 static inline bool dm_fast_is_of(const struct dm_tenure *tenure, const dmutex_t *mutex)
 {
@@ -83,7 +82,7 @@ static inline bool dm_fast_is_plain(const dmutex_t *mutex)
     return !mutex->dm_fairness && !mutex->dm_robust && !mutex->dm_maxhold_ms;
 }
 
-/* One level deeper or less deep, for the thread inside. */
+/* One level more or less, for the thread inside. */
 static inline bool dm_fast_deepen(struct dm_tenure *tenure, const dmutex_t *mutex, int levels)
 {
     uint32_t depth = dm_tenure_depth(tenure) + (uint32_t)levels;
@@ -96,8 +95,8 @@ static inline bool dm_fast_deepen(struct dm_tenure *tenure, const dmutex_t *mute
 }
 
 /*
- * A thread that is inside by mistake goes out at once, as by an unlock: the loop thread would take the thread for the
- * holder of an idle lease that has ended, and tell a loss.  A word that has changed is put back by dm_line_put_back().
+ * A thread that is inside by mistake goes out at once, as by an unlock: otherwise the loop thread would take it for the
+ * holder of an idle lease that has ended, and report a loss.  dm_line_put_back() puts back a word that has changed.
  */
 static inline void dm_fast_go_out(struct dm_tenure *tenure, uint64_t mine)
 {
@@ -106,8 +105,8 @@ static inline void dm_fast_go_out(struct dm_tenure *tenure, uint64_t mine)
 }
 
 /*
- * True: the calling thread holds the mutex.  False: nothing is decided, take the state lock; if dm_self_fast.misled is
- * set then, dm_line_put_back() comes first.
+ * True: the calling thread holds the mutex.  False: nothing is decided, and the caller takes the state lock; if
+ * dm_self_fast.misled is set, it calls dm_line_put_back() first.
  */
 static inline bool dm_fast_lock(dmutex_t *mutex)
 {

@@ -46,7 +46,7 @@ static enum dm_next decide(struct dm_runtime *runtime, struct dm_claim *claim, i
     };
 
     if (!is_told && line->first)
-        dm_tenure_bound(claim->tenure, now_ns); /* no message could tell of a waiter */
+        dm_tenure_bound(claim->tenure, now_ns); /* no message could report a waiter */
     if (!is_told && (line->first || claim->tenure->linger_ms)) {
         runtime->registry.inboxes_wanted += !claim->name->wants_inbox;
         claim->name->wants_inbox = true;
@@ -141,7 +141,7 @@ void dm_line_put_back(struct dm_runtime *runtime)
     dm_line_sync(claim);
     if (claim->hold.phase == DM_HELD) {
         dm_line_set_inside(claim, 0, now_ns);
-        if (tenure->linger_ms) /* the seats may have gone meanwhile */
+        if (tenure->linger_ms) /* the seats may be gone by now */
             dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
         dm_step_settle(runtime, claim);
     } else if (claim->hold.phase == DM_LOST) {

@@ -6,10 +6,10 @@
 #include "core/tenure.h"
 #include "process/claims/fast.h"
 
-/* After a lease was asked back, at most so many unlocks do not keep. */
+/* The most unlocks that keep nothing after a lease was asked back. */
 #define BACK_OFF_MOST 63u
 
-/* A lease that was used again so often, before it was asked back, was worth keeping. */
+/* A lease that was used this often again before it was asked back was worth keeping. */
 #define RELOCKS_WORTH 2u
 
 /* ---- seats ------------------------------------------------------------------------------- */
@@ -57,7 +57,6 @@ void dm_line_count_seats(const struct dm_claim *claim, int64_t now_ns, struct dm
     *ret_crowd = crowd;
 }
 
-/* The first seat is awake from here on, until it has looked. */
 void dm_line_wake_first(struct dm_line *line)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -70,8 +69,8 @@ void dm_line_wake_first(struct dm_line *line)
 /* ---- the word ---------------------------------------------------------------------------- */
 
 /*
- * True if threads may enter and leave without the state lock.  Not while a thread has a lost hold of the name: that
- * thread's next lock or unlock must find the loss.
+ * True if threads may enter and leave without the state lock.  Not while a thread has a lost hold of the name: its next
+ * lock or unlock must find the loss.
  */
 static bool is_open(const struct dm_claim *claim)
 {
@@ -84,8 +83,8 @@ static bool is_open(const struct dm_claim *claim)
 }
 
 /*
- * True if the thread inside must leave by the state lock: the hold is not to stay, or a seat is to be woken, or nobody
- * is to look at the end of the linger time yet.
+ * True if the thread inside must leave under the state lock: the hold may not stay, a seat must be woken, or no check
+ * at the end of the linger time is planned yet.
  */
 static bool must_look(const struct dm_claim *claim)
 {
@@ -95,7 +94,7 @@ static bool must_look(const struct dm_claim *claim)
     return claim->hold.is_wanted || !claim->hold.is_marked || (first ? !first->is_awake : !is_kept_without);
 }
 
-/* Lets threads in and out again, as far as they may.  A seat beside an idle hold is awake from here on (I6). */
+/* While the hold is idle, a seat is awake (I6). */
 void dm_line_publish(struct dm_claim *claim)
 {
     struct dm_tenure *tenure = claim->tenure;
@@ -130,7 +129,6 @@ void dm_line_set_inside(struct dm_claim *claim, uint64_t thread, int64_t now_ns)
     dm_tenure_publish(claim->tenure, thread, 0);
 }
 
-/* A new hold of the tenure, with a new token. */
 void dm_line_enter(struct dm_claim *claim, uint64_t thread)
 {
     struct dm_tenure *tenure = claim->tenure;
@@ -161,7 +159,7 @@ void dm_line_sync(struct dm_claim *claim)
         return;
     inside = dm_tenure_close(claim->tenure);
     if (hold->phase != DM_HELD || hold->is_attended)
-        return; /* no thread could enter or leave */
+        return; /* no thread could have entered or left */
     if (inside != (hold->is_entered ? claim->holder : 0))
         dm_line_set_inside(claim, inside, dm_clock_boot_ns());
     if (inside)
@@ -185,7 +183,7 @@ void dm_line_note_asked_back(struct dm_claim *claim)
     line->skip = line->back_off;
 }
 
-/* True if no thread of the process is to use the idle hold. */
+/* True if the hold is idle and no thread of the process is going to use it. */
 static bool is_needless(const struct dm_claim *claim)
 {
     return dm_line_has(claim) && !claim->name->line.first && dm_hold_is_idle(&claim->hold) &&
@@ -207,7 +205,6 @@ enum dm_line_next dm_line_reopen(struct dm_claim *claim)
 
 /* ---- the claim of a line ----------------------------------------------------------------- */
 
-/* The longest linger time that any thread has asked for counts; a robust mutex keeps nothing. */
 void dm_line_note_linger(struct dm_claim *claim, const struct dm_target *target)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -263,7 +260,7 @@ bool dm_line_may_join(const struct dm_target *target)
     return !target->is_fair && !dm_self_is_ending();
 }
 
-/* Without memory for a tenure the claim stays alone. */
+/* Without memory for a tenure, the claim does not become the line's. */
 void dm_line_adopt(struct dm_wait *wait)
 {
     struct dm_claim *claim = wait->claim;

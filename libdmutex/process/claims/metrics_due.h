@@ -17,7 +17,7 @@ struct dm_runtime;
 struct dm_metrics {
     char *path;     /* NULL: no file.  Written when the runtime is made */
     bool has_names; /* DMUTEX_METRICS_NAMES: each name has gauges of its own */
-    bool is_asked;  /* by this user, who is told if the file cannot be written */
+    bool is_asked;  /* by this user, so a failure to write the file is logged */
 
     /* Guarded by the state lock. */
     bool is_armed;
@@ -28,14 +28,14 @@ struct dm_metrics {
     uint64_t written; /* the sum of all counters and gauges in the file */
 };
 
-/* When the loop thread is to call dm_metrics_run(); DM_NEVER.  State lock held. */
+/* When the loop thread must call dm_metrics_run(); DM_NEVER: not at all.  State lock held. */
 static inline int64_t dm_metrics_due_ns(const struct dm_metrics *metrics)
 {
     dm_assert_held(DM_RANK_STATE);
     return metrics->is_armed ? metrics->due_ns : DM_NEVER;
 }
 
-/* A lock call has ended: its counters are to be written in time.  State lock held. */
+/* A lock call has ended: its counters must be written in time.  State lock held. */
 void dm_metrics_arm(struct dm_runtime *runtime);
 
 #endif

@@ -6,18 +6,18 @@
 #include "base/clock.h"
 #include "base/self.h"
 
-/* Between two tries while the server is not ready. */
+/* The pause between two tries while the server is not ready. */
 #define PAUSE_NS (5 * DM_NS_PER_MS)
 
 struct dm_process dm_process = { .start = DM_MUTEX_INITIALIZER(DM_RANK_START) };
 
-/* For ends and questions, which must not start a library that was never used. */
+/* For destructors and queries, which must not start a library that was never used. */
 struct dm_runtime *dm_runtime_peek(void)
 {
     return __atomic_load_n(&dm_process.current, __ATOMIC_ACQUIRE);
 }
 
-/* Under START, which guards the list.  The runtimes of a parent process are not this process's. */
+/* Rank START guards the list.  The runtimes of a parent process do not count. */
 void dm_runtime_count(dmutex_stats_t *ret_stats)
 {
     const pid_t pid = getpid();
@@ -33,7 +33,9 @@ void dm_runtime_count(dmutex_stats_t *ret_stats)
     dm_mutex_unlock(&dm_process.start);
 }
 
-/* Under START, because function and argument belong together: the loop thread must not read one of each. */
+/*
+ * Under rank START, because function and argument belong together: the loop thread must not read one old and one new.
+ */
 void dm_runtime_set_lost(dmutex_lost_fn lost, void *user)
 {
     dm_mutex_lock(&dm_process.start);
@@ -55,7 +57,7 @@ struct dm_deadline dm_runtime_call_deadline(const struct dm_runtime *runtime)
     return dm_deadline_in_ms(runtime->url->command_timeout_ms);
 }
 
-/* On the thread's semaphore: a message for the thread ends the pause early, and the caller looks again. */
+/* Sleeps on the thread's semaphore: a message for the thread ends the pause early, and the caller checks again. */
 bool dm_runtime_pause(const struct dm_deadline *deadline)
 {
     struct dm_deadline pause = dm_deadline_sooner(deadline, PAUSE_NS);

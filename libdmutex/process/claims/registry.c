@@ -7,12 +7,12 @@
 
 #include "base/rank.h"
 
-/* Idle records are kept up to this number: to make a record costs a microsecond, to keep a record 330 bytes. */
+/* Idle records are kept up to this number: making a record costs a microsecond, keeping one 330 bytes. */
 #define SWEEP_LEAST 1024u
 
 #define SERIAL_LISTS_LEAST 64
 
-/* So many freed claims are kept for the next locks. */
+/* How many freed claims are kept for later locks. */
 #define SPARE_MOST 32
 
 static struct dm_mutex state_lock = DM_MUTEX_INITIALIZER(DM_RANK_STATE);
@@ -67,7 +67,7 @@ struct dm_name *dm_registry_find(struct dm_registry *registry, const char *key)
     return g_hash_table_lookup(registry->names, key);
 }
 
-/* A search under way. */
+/* The argument of a search. */
 struct search {
     bool (*is_it)(struct dm_name *name, void *user);
     void *user;
@@ -97,10 +97,7 @@ static void free_name(struct dm_name *name)
     free(name);
 }
 
-/*
- * The record of a condition is bound to no mutex any more; the mutex stays, although the mutex's last pin may have
- * gone.
- */
+/* Binds the condition's record to no mutex.  The mutex's record stays, even if this was its last pin. */
 static void unbind(struct dm_name *condition)
 {
     if (condition->mutex)
@@ -113,7 +110,7 @@ static bool is_unused(const struct dm_name *name)
     return !name->claims && !name->pins && !name->must_serve && !name->wants_inbox;
 }
 
-/* True if the record is idle and can be made again from its key, the store, and the registry's own `seen`. */
+/* True if the record is idle and can be made again from its key, the store, and the registry's `seen`. */
 static bool can_be_made_again(const struct dm_registry *registry, const struct dm_name *name)
 {
     return is_unused(name) && !name->is_not_recoverable &&
@@ -134,7 +131,9 @@ static gboolean free_idle(gpointer key, gpointer value, gpointer user)
     return TRUE;
 }
 
-/* A program that uses each name once does not grow: all idle records go when the table has doubled. */
+/*
+ * All idle records are freed whenever the table has doubled, so that a program that uses each name once does not grow.
+ */
 static void sweep(struct dm_registry *registry)
 {
     if (g_hash_table_size(registry->names) < registry->sweep_at)
@@ -143,7 +142,7 @@ static void sweep(struct dm_registry *registry)
     registry->sweep_at = MAX(SWEEP_LEAST, 2 * g_hash_table_size(registry->names));
 }
 
-/* With zeros behind, because a tenure compares whole words of the name. */
+/* Pads the key with zeros, because a tenure compares whole words of the name. */
 static char *copy_key(const char *key)
 {
     char *copy = calloc(1, 1 + dm_tenure_name_size(key + 1));
@@ -157,7 +156,7 @@ struct dm_name *dm_registry_name(struct dm_registry *registry, const char *key)
 
     dm_assert_held(DM_RANK_STATE);
     if (name) {
-        name->is_forgotten = false; /* the record is of use again */
+        name->is_forgotten = false; /* the record is in use again */
         return name;
     }
     sweep(registry);
@@ -293,7 +292,7 @@ static void remove_serial(struct dm_registry *registry, struct dm_claim *claim)
     *at = claim->next_of_serial;
 }
 
-/* Serials rise by one, so the lists are short as long as they are not fewer than the claims. */
+/* Serials rise by one, so the lists stay short while there are at least as many as claims. */
 static bool reserve_serials(struct dm_registry *registry, size_t claims)
 {
     size_t lists = registry->serial_lists ? registry->serial_lists * 2 : SERIAL_LISTS_LEAST;
@@ -380,7 +379,7 @@ void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim)
     struct dm_claim **at = &name->claims;
 
     dm_assert_held(DM_RANK_STATE);
-    dm_registry_pin(name); /* a condition that goes with the claim may have the last other pin */
+    dm_registry_pin(name); /* a condition that goes with the claim may have the only other pin */
     while (*at != claim)
         at = &(*at)->next_of_name;
     *at = claim->next_of_name;
@@ -402,7 +401,7 @@ static bool has_seat(struct dm_name *name, void *user)
     return name->line.first != NULL;
 }
 
-/* The claim of a line with seats may be idle, because the woken seat has not looked yet. */
+/* A line's claim may be idle although there are seats, because the woken seat has not looked yet. */
 bool dm_registry_is_in_use(const struct dm_registry *registry)
 {
     const struct dm_claim *claim = registry->claims;
@@ -437,7 +436,7 @@ static gboolean forget(gpointer key, gpointer value, gpointer user)
 void dm_registry_empty(struct dm_registry *registry)
 {
     dm_assert_held(DM_RANK_STATE);
-    g_hash_table_foreach(registry->names, unbind_each, NULL); /* no pin of a record on another record is left */
+    g_hash_table_foreach(registry->names, unbind_each, NULL); /* now no record pins another */
     g_hash_table_foreach_remove(registry->names, forget, NULL);
 }
 
@@ -455,7 +454,7 @@ bool dm_claim_is_inside(const struct dm_claim *claim, uint64_t thread)
 {
     enum dm_phase phase = claim->hold.phase;
 
-    if (claim->tenure) /* the core may not have heard of the thread yet */
+    if (claim->tenure) /* the core may not know of the thread yet */
         return (phase == DM_HELD || phase == DM_LOST) && dm_tenure_inside(claim->tenure) == thread;
     return dm_hold_is_owned(&claim->hold) && claim->holder == thread;
 }

@@ -4,7 +4,7 @@
 #include "base/rank.h"
 #include "process/claims/process.h"
 
-/* The first bucket ends at 4 us: shorter times are of the fast path, or of a mutex that was not waited for. */
+/* The first bucket ends at 4 us: shorter times belong to the fast path, or to a mutex that was not waited for. */
 #define FIRST_SHIFT 2
 
 uint64_t dm_stats_limit_us(unsigned bucket)
@@ -12,7 +12,7 @@ uint64_t dm_stats_limit_us(unsigned bucket)
     return UINT64_C(1) << (bucket + FIRST_SHIFT);
 }
 
-/* Rounds up, so that a time at the limit of a bucket is inside, and a nanosecond more is not. */
+/* Rounds up, so that a time at the limit of a bucket is in it, and a nanosecond more is not. */
 unsigned dm_stats_bucket(int64_t ns)
 {
     uint64_t us = ns > 0 ? ((uint64_t)ns + DM_NS_PER_US - 1) / DM_NS_PER_US : 0;
@@ -58,7 +58,7 @@ static void add_times(const struct dm_times *times, uint64_t *sum_ns, uint64_t s
         sums[i] += times->counts[i];
 }
 
-/* The numbers of living tenures are read while threads may be inside: a hold more or less is no error. */
+/* The numbers of live tenures are read while threads may be inside: the sum may be off by a few holds. */
 static void add_counters(const struct dm_runtime *runtime, dmutex_stats_t *sum)
 {
     const struct dm_stats *stats = &runtime->stats;

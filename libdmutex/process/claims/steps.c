@@ -14,10 +14,10 @@
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
 #define CLOCK_STEP_NS (200 * DM_NS_PER_MS)
 
-/* Waiting threads send nothing: so soon the pump looks at the server for them, by dm_store_look(). */
+/* Waiting threads send nothing.  After this time the pump checks the server for them, with dm_store_look(). */
 #define LOOK_NS DM_NS_PER_S
 
-/* After so many holds in a row for which nobody waited, a name is not contested any more. */
+/* After this many holds in a row for which nobody waited, a name is no longer contested. */
 #define CONTESTED_HOLDS 4
 
 static uint64_t server_now(const struct dm_runtime *runtime, const struct dm_claim *claim)
@@ -26,8 +26,8 @@ static uint64_t server_now(const struct dm_runtime *runtime, const struct dm_cla
 }
 
 /*
- * The core counts servers by the numbers of struct dm_origin.  A caller that knows a number from before the request
- * names it: the thread may read the answer of one server when another has come already.
+ * The core tells servers apart by the numbers of struct dm_origin.  A caller that knows the number from before the
+ * request gives it, because another server may have taken over before the thread reads the answer.
  */
 static struct dm_event with_server(const struct dm_runtime *runtime, const struct dm_claim *claim,
                                    const struct dm_event *event)
@@ -40,7 +40,6 @@ static struct dm_event with_server(const struct dm_runtime *runtime, const struc
     return numbered;
 }
 
-/* Carries out the actions, and plans the wants. */
 static void follow(struct dm_runtime *runtime, struct dm_claim *claim, unsigned actions, int64_t now_ns)
 {
     if (actions & DM_DO_NEW_SERIAL) {
@@ -56,8 +55,8 @@ static void follow(struct dm_runtime *runtime, struct dm_claim *claim, unsigned 
 }
 
 /*
- * A message grants to an attempt that waited.  Processes that want one name at the same time mostly do so for a while,
- * so one such hold of several is enough to expect a waiter at the next release.
+ * A hold granted by a message is one that was waited for.  Processes that want a name at the same time mostly do so for
+ * a while, so one such hold among several is enough to expect a waiter at the next release.
  */
 static void note_hold(struct dm_claim *claim, enum dm_event_kind how)
 {
@@ -70,7 +69,7 @@ static void note_hold(struct dm_claim *claim, enum dm_event_kind how)
         name->contested--;
 }
 
-/* What the line makes of the step is the caller's to do; KEEPS also if the claim is freed. */
+/* The caller does what the line decides after the step.  DM_LINE_KEEPS also if the claim was freed. */
 static enum dm_line_next step_once(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -166,7 +165,7 @@ bool dm_step_released(struct dm_runtime *runtime, uint64_t attempt, const struct
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_RELEASED, .answer = answer });
     if (answer->verdict != DM_SAYS_NOT_OWNER)
         return false;
-    claim = dm_registry_attempt(&runtime->registry, attempt); /* there until the application is told of the loss */
+    claim = dm_registry_attempt(&runtime->registry, attempt); /* stays until the application is told of the loss */
     return claim && dm_hold_wants(&claim->hold, dm_clock_boot_ns()) == DM_WANTS_TELL;
 }
 
@@ -180,8 +179,8 @@ void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal)
 }
 
 /*
- * Each answer proves an interval for the clock of the server, as wide as the answer took.  Intervals that lie far apart
- * mean a step; a slow drift moves the interval along.
+ * Each answer gives an interval for the offset of the server's clock, as wide as the answer took.  Intervals that are
+ * far apart mean a step; a slow drift moves the interval along.
  */
 void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int64_t store_us, int64_t sent_ns,
                    int64_t now_ns)
@@ -237,8 +236,8 @@ struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, i
 }
 
 /*
- * Without a mark no message tells of waiters.  A robust mutex is handed on without a gap; between two holds of any
- * other mutex nobody is inside, and a kill then is no death.
+ * Without a mark, no message reports waiters.  A robust mutex is handed on without a gap; between two holds of any
+ * other mutex nobody is inside, so a process killed then is not an owner that died.
  */
 static enum dm_mark mark_of(const struct dm_hold *hold)
 {

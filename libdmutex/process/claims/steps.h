@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events into the core, and the core's actions into the world: every step of every attempt goes through dm_step().
- * A want that needs the network is done by the loop thread's next turn (pump.h), or by the claim's own thread (call.h).
+ * Events into the core, and the core's actions into the world: every step of every attempt goes through dm_step().  A
+ * want that needs the network is left to the loop thread's next turn (pump.h), or to the claim's own thread (call.h).
  */
 #ifndef DM_PROCESS_CLAIMS_STEPS_H
 #define DM_PROCESS_CLAIMS_STEPS_H
@@ -9,15 +9,15 @@
 #include "process/claims/process.h"
 
 /*
- * One step.  State lock held.  Frees the claim if the record may go: not while the thread is in a call about the claim,
- * holds by the claim, or has a release or a loss that is not dealt with.
+ * One step.  State lock held.  Frees the claim if the record may go: not while the thread is in a call about it, holds
+ * by it, or has a release or a loss that is not dealt with.
  */
 void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event);
 
 /* The same for an event that is a kind alone. */
 void dm_step_kind(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_event_kind kind);
 
-/* The thread has no more use for the claim: the loop thread sends the release. */
+/* The thread needs the claim no more: the loop thread sends the release. */
 void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
 
 /* The same, and the caller sends the release, at once. */
@@ -25,26 +25,29 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
 
 /*
  * Ends a section that has closed the word of the claim (dm_line_sync()): lets threads in again, or gives back a hold
- * that nobody is to use.  _follow() after anything that may have changed the hold, _settle() after a change of what
- * the hold wants.  May free the claim.
+ * that nobody is going to use.  _follow() after anything that may have changed the hold, _settle() after a change of
+ * what the hold wants.  May free the claim.
  */
 void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim);
 void dm_step_follow(struct dm_runtime *runtime, struct dm_claim *claim);
 void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim);
 
 /*
- * A release of the attempt was answered: DONE, NOT_OWNER, or any other answer, which asks for another release.  True if
- * the hold turns out to have been lost before.
+ * A release of the attempt was answered: DONE, NOT_OWNER, or anything else, which makes another release necessary.
+ * True if the hold turns out to have been lost before.
  */
 bool dm_step_released(struct dm_runtime *runtime, uint64_t attempt, const struct dm_answer *answer);
 
-/* Waiters of others are left on a free lock: the next run of the pump serves the waiters; soon: now. */
+/* Other processes' waiters are left on a free lock: the next run of the pump serves them; is_soon: it runs at once. */
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon);
 
-/* Logs why the server refuses posted requests, once; NULL: no refusal.  State lock held. */
+/* Logs once why the server refuses posted requests; NULL: it does not refuse.  State lock held. */
 void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);
 
-/* The clock of the place's server was `store_us` between two moments of ours: a step is logged. */
+/*
+ * The clock of the place's server was `store_us` at some time between sent_ns and now_ns of ours.  Logs a step of that
+ * clock.
+ */
 void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int64_t store_us, int64_t sent_ns,
                    int64_t now_ns);
 
