@@ -508,6 +508,19 @@ static int count_lost(const struct dm_quorum *quorum)
     return count_said(quorum, DM_SAYS_NOT_OWNER);
 }
 
+void dm_quorum_leave_silent(struct dm_quorum *quorum)
+{
+    int open = 0;
+
+    for (int i = 0; i < quorum->count; i++)
+        open += quorum->legs[i].is_open;
+    for (int i = 0; i < quorum->count; i++) {
+        struct dm_leg *leg = &quorum->legs[i];
+
+        leg->is_late = leg->is_open && open <= quorum->count - dm_quorum_majority(quorum);
+    }
+}
+
 /*
  * NOT_OWNER if a majority has lost the attempt, or no server had the attempt.  With fewer of both, one server that had
  * is enough for DONE, once no other can decide: the others may have missed a renewal, or forgotten the hold.
@@ -518,13 +531,14 @@ enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
     int majority = dm_quorum_majority(quorum);
 
     for (int i = 0; i < quorum->count; i++)
-        asked += quorum->legs[i].is_asked || quorum->legs[i].said.verdict == DM_SAYS_AGAIN;
+        asked +=
+            (quorum->legs[i].is_asked && !quorum->legs[i].is_late) || quorum->legs[i].said.verdict == DM_SAYS_AGAIN;
     enough = is_all || asked < majority ? asked : majority;
     if (done + gone < enough)
         return DM_SAYS_NOTHING;
     if (count_lost(quorum) >= majority)
         return DM_SAYS_NOT_OWNER;
-    if (gone && done < majority && dm_quorum_is_open(quorum, -1))
+    if (gone && done < majority && count_open(quorum))
         return DM_SAYS_NOTHING;
     return done || !asked ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER;
 }

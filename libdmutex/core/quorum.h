@@ -168,8 +168,14 @@ uint64_t dm_quorum_token(const struct dm_quorum *quorum);
 void dm_quorum_begin_release(struct dm_quorum *quorum, int kept);
 
 /*
+ * If only a minority of the servers has not answered the release yet, nobody waits for them any more.  On a server that
+ * has missed the release, the lease ends the hold, and a waiter that never asks again leaves the queue.
+ */
+void dm_quorum_leave_silent(struct dm_quorum *quorum);
+
+/*
  * The answer to the caller as of now.  NOTHING: not yet, or, with no question open, not known.  is_all: every server
- * has to answer that may have the attempt; else a majority is enough.
+ * has to answer that may have the attempt, unless it was left; else a majority is enough.
  */
 enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all);
 

@@ -326,7 +326,7 @@ static void test_calls_do_what_they_do_beside_a_member_that_lies(void **state)
 /* ---- silence ----------------------------------------------------------------------------- */
 
 /* Nobody waits for an answer until then. */
-#define LONG "command_timeout=60000&connect_timeout=60000"
+#define LONG "command_timeout=3600000&connect_timeout=3600000"
 #define HOUR 3600000
 
 static const char *url_of_ports(const int ports[TRIO])
@@ -436,6 +436,95 @@ static void test_a_waiter_leaves_a_silent_server(void **state)
     end_beside_silence(actor);
 }
 
+/* All three, the second and the third through proxies. */
+static struct actor *start_at_proxies(struct proxy *const proxies[2])
+{
+    int ports[TRIO] = { trio[0]->port };
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(sscanf(proxy_tcp_url(proxies[i]), "redis://127.0.0.1:%d", &ports[i + 1]), 1);
+    return actor_start_at(url_of_ports(ports));
+}
+
+/* A young process holds by two servers. One is silent when the token is asked for, and the third is reached then. */
+static void test_a_token_is_given_when_the_third_server_is_reached_after_the_lock(void **state)
+{
+    struct proxy *proxies[2] = { proxy_start(trio[1]), proxy_start(trio[2]) };
+    struct actor *actor;
+    int64_t scripts;
+
+    (void)state;
+    proxy_hold(proxies[0], PROXY_BOTH_WAYS, PROXY_ALL);
+    actor = start_at_proxies(proxies);
+    actor_do(actor, "0", "init q/young lease=%d fair", HOUR);
+    actor_do(actor, "0", "lock q/young");
+    proxy_hold(proxies[1], PROXY_TO_CLIENT, PROXY_ALL);
+    scripts = side_calls(trio[2]->side, "eval");
+    actor_send(actor, "token q/young");
+    wait_until(side_calls(trio[2]->side, "eval") > scripts);
+    proxy_pass(proxies[0]);
+    assert_int_equal(strncmp(actor_answer(actor), "0 ", 2), 0);
+    actor_do(actor, "0", "unlock q/young");
+    actor_end(actor);
+    for (int i = 0; i < 2; i++)
+        proxy_end(proxies[i]);
+}
+
+/* The process had a place in the queue of the server. */
+static void test_exit_does_not_wait_for_a_silent_server(void **state)
+{
+    int home = warm_up("q/exit"), ports[TRIO] = { trio[0]->port, trio[1]->port, trio[2]->port };
+    struct proxy *proxy = proxy_start(trio[home]);
+    struct actor *actor;
+
+    (void)state;
+    assert_int_equal(sscanf(proxy_tcp_url(proxy), "redis://127.0.0.1:%d", &ports[home]), 1);
+    actor = actor_start_at(url_of_ports(ports));
+    actor_do(actor, "0", "init q/exit lease=%d fair", LEASE);
+    actor_do(trio_holder, "0", "lock q/exit");
+    actor_send(actor, "timedlock q/exit 3000");
+    wait_until(queue_of("q/exit") == home);
+    proxy_hold(proxy, PROXY_TO_CLIENT, PROXY_ALL);
+    actor_expect(actor, "ETIMEDOUT");
+    actor_end(actor);
+    actor_do(trio_holder, "0", "unlock q/exit");
+    proxy_end(proxy);
+}
+
+/* The hold is at the first server and at the silent one, and the third knows nothing of it. */
+static void test_an_unlock_does_not_wait_for_a_silent_server(void **state)
+{
+    struct proxy *proxies[2] = { proxy_start(trio[1]), proxy_start(trio[2]) };
+    struct actor *actor;
+
+    (void)state;
+    actor = start_at_proxies(proxies);
+    actor_do(actor, "0", "init q/two lease=%d fair", HOUR);
+    proxy_hold(proxies[0], PROXY_BOTH_WAYS, PROXY_ALL);
+    actor_do(actor, "0", "lock q/two");
+    proxy_hold(proxies[1], PROXY_TO_CLIENT, PROXY_ALL);
+    actor_do(actor, "0", "unlock q/two");
+    actor_end(actor);
+    for (int i = 0; i < 2; i++)
+        proxy_end(proxies[i]);
+}
+
+/* The death is known to all; one server does not answer when the data are mended, nor when the mutex is destroyed. */
+static void test_a_mutex_is_mended_and_destroyed_beside_a_silent_member(void **state)
+{
+    struct actor *actor = start_beside_silence(2);
+
+    (void)state;
+    actor_do(trio_holder, "0", "init q/mended lease=%d robust", LEASE);
+    actor_do(trio_holder, "0", "in-thread lock q/mended");
+    actor_do(actor, "0", "init q/mended lease=%d robust", LEASE);
+    actor_do(actor, "EOWNERDEAD", "lock q/mended");
+    actor_do(actor, "0", "consistent q/mended");
+    actor_do(actor, "0", "unlock q/mended");
+    actor_do(actor, "0", "destroy q/mended");
+    end_beside_silence(actor);
+}
+
 /* ---- losses ------------------------------------------------------------------------------ */
 
 /* As a break by force at this server alone would. */
@@ -520,6 +609,10 @@ int main(int argc, char **argv)
         USUAL(test_a_trylock_is_answered_beside_a_silent_member),
         USUAL(test_a_question_is_answered_beside_a_silent_member),
         USUAL(test_a_waiter_leaves_a_silent_server),
+        USUAL(test_a_token_is_given_when_the_third_server_is_reached_after_the_lock),
+        USUAL(test_exit_does_not_wait_for_a_silent_server),
+        USUAL(test_an_unlock_does_not_wait_for_a_silent_server),
+        USUAL(test_a_mutex_is_mended_and_destroyed_beside_a_silent_member),
         USUAL(test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answered),
         USUAL(test_a_break_is_told_beside_a_silent_member),
     };

@@ -302,16 +302,18 @@ static const struct {
     { NULL, NULL },
 };
 
-/* The bad member is the first of the URL, and another server holds with the third what is listed. */
-static void set_url_with_impostor(void)
+static void set_url_with_impostor(int index, const char *times)
 {
+    int ports[SERVERS] = { servers[0]->port, servers[1]->port, servers[2]->port };
     char url[300];
 
-    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&" TIMES, impostor_port(),
-             servers[1]->port, servers[2]->port);
+    ports[index] = impostor_port();
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&%s", ports[0], ports[1],
+             ports[2], times);
     setenv("URL", url, 1);
 }
 
+/* The bad member is the first of the URL, and another server holds with the third what is listed. */
 static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
@@ -321,7 +323,7 @@ static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state
     actor_do(holder, "0", "lock q/lie");
     wait_until(is_on_all("q/lie"));
     impostor_begin(servers[0]->folder);
-    set_url_with_impostor();
+    set_url_with_impostor(0, TIMES);
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         if (lies[i].names) {
             impostor_be(MANNER_LYING, lies[i].data, strlen(lies[i].data));
@@ -336,6 +338,26 @@ static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state
     }
     impostor_end();
     actor_do(holder, "0", "unlock q/lie");
+    actor_end(holder);
+}
+
+/* It is asked last, and would have all the time that is left. */
+static void test_lists_do_not_wait_for_a_silent_member(void **state)
+{
+    struct actor *holder = actor_start_at(getenv("URL"));
+
+    (void)state;
+    actor_do(holder, "0", "init q/silent lease=60000");
+    actor_do(holder, "0", "lock q/silent");
+    wait_until(is_on_all("q/silent"));
+    impostor_begin(servers[0]->folder);
+    impostor_be(MANNER_LYING, "", 0);
+    impostor_answer("SCAN", "*2\r\n$1\r\n0\r\n*0\r\n");
+    set_url_with_impostor(SERVERS - 1, "command_timeout=3600000&connect_timeout=3600000");
+    assert_shown("show", "q/silent", "held by");
+    assert_shown("list", "", "q/silent");
+    impostor_end();
+    actor_do(holder, "0", "unlock q/silent");
     actor_end(holder);
 }
 
@@ -355,6 +377,7 @@ int main(int argc, char **argv)
         test(test_lists_tell_no_holder_when_one_server_alone_has_granted),
         test(test_show_tells_the_last_holder_that_a_majority_names),
         test(test_lists_tell_what_a_majority_says_when_a_member_lies),
+        test(test_lists_do_not_wait_for_a_silent_member),
     };
 
     test_begin(argc, argv);

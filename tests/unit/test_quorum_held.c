@@ -372,6 +372,22 @@ static void test_the_last_server_decides_when_the_others_differ(void **state)
     check_last(DM_SAYS_NOTHING, DM_SAYS_DONE);
 }
 
+static void test_a_release_leaves_a_minority_that_is_silent(void **state)
+{
+    (void)state;
+    dash(7, false);
+    release_all();
+    released(0, DM_SAYS_DONE);
+    dm_quorum_leave_silent(&quorum);
+    assert_int_equal(dm_quorum_released(&quorum, true), DM_SAYS_NOTHING); /* two are silent */
+    released(2, DM_SAYS_NOT_OWNER);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOTHING);
+    dm_quorum_leave_silent(&quorum);
+    assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_DONE);
+    assert_int_equal(dm_quorum_released(&quorum, true), DM_SAYS_DONE);
+    assert_true(quorum.legs[1].is_touched);
+}
+
 /* A server that was busy, and one that has forgotten the hold, are no majority that has lost the hold. */
 static void test_a_release_is_done_when_one_of_two_servers_has_forgotten_the_hold(void **state)
 {
@@ -458,6 +474,7 @@ int main(void)
         THREE(test_a_mutex_is_not_recoverable_when_two_say_so),
         THREE(test_a_release_is_done_when_a_majority_has_answered),
         THREE(test_the_last_server_decides_when_the_others_differ),
+        THREE(test_a_release_leaves_a_minority_that_is_silent),
         THREE(test_a_release_is_done_when_one_of_two_servers_has_forgotten_the_hold),
         THREE(test_a_release_finds_no_owner_when_no_server_had_the_hold),
         THREE(test_a_release_is_done_when_the_only_server_has_answered),

@@ -104,6 +104,7 @@ static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask
                                 bool is_all, const struct dm_deadline *deadline)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    int64_t late_ns = dm_clock_boot_ns() + DM_QUORUM_PASS_NS;
     unsigned servers, open = 0;
     uint64_t round = 0;
     struct dm_quorum_record *record;
@@ -120,6 +121,8 @@ static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask
         servers = open = 0;
         if (record)
             servers = ask_again(record, &open);
+        if (record && dm_clock_boot_ns() >= late_ns)
+            dm_quorum_leave_silent(&record->quorum);
         answer.verdict = record ? dm_quorum_released(&record->quorum, is_all) : DM_SAYS_NOTHING;
         for (int i = 0; record && i < all->count; i++)
             answer.is_wanted = answer.is_wanted || record->quorum.legs[i].said.is_wanted;
@@ -629,6 +632,7 @@ bool dm_quorum_post_one_release(struct dm_store *store, const struct dm_ask *ask
     if (record && servers) {
         record->on_released = handler;
         record->user = user;
+        record->released_ns = dm_clock_boot_ns();
     } else if (record) {
         dm_quorum_drop_record(all, ask->attempt);
     }

@@ -36,6 +36,7 @@ struct dm_quorum_batch {
     bool is_over;    /* the handler was called, or is being called */
     bool is_awaited; /* by a thread, which looks at the batch; there is no handler */
     int parts;       /* under way; one more while the batch is posted, awaited or told */
+    unsigned asked;  /* the children that have had a part, a set of bits */
     int64_t due_ns;
     dm_answers_fn handler;
     void *user;
@@ -327,6 +328,7 @@ static void note_posted(struct part *part, bool is_posted)
         return;
     }
     part->batch->parts++;
+    part->batch->asked |= 1u << part->child->index;
     dm_quorum_note_sent(part->child, part->sent_ns);
 }
 
@@ -437,6 +439,23 @@ static struct dm_answer confirmed_answer(struct dm_quorum_batch *batch)
     return answer;
 }
 
+/*
+ * A child that could not be asked at the beginning, as in a young process, is asked as soon as it can be: the others
+ * may be no majority.
+ */
+static void ask_late(struct dm_quorum_batch *batch, const struct dm_renewal *renewal)
+{
+    struct dm_quorum_store *all = batch->all;
+    struct dm_renewal room;
+
+    dm_mutex_lock(&all->lock);
+    for (int i = 0; i < all->count; i++) {
+        if (!(batch->asked & 1u << i) && dm_store_is_able(all->children[i].store, renewal->place, DM_ASKS))
+            post_renewals_to(batch, &all->children[i], renewal, &room);
+    }
+    dm_mutex_unlock(&all->lock);
+}
+
 /* True at the end, with the answer. */
 static bool is_confirmed(struct dm_quorum_batch *batch, const struct dm_deadline *deadline,
                          struct dm_answer *ret_answer)
@@ -488,8 +507,10 @@ struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal
     await_all_answers(all, renewal->attempt, deadline);
     batch = post_renewals(all, renewal, 1, NULL, NULL);
     if (batch) {
-        while (!is_confirmed(batch, deadline, &answer))
+        while (!is_confirmed(batch, deadline, &answer)) {
             dm_quorum_read(all, renewal->attempt, (1u << all->count) - 1, deadline);
+            ask_late(batch, renewal);
+        }
         leave(batch);
     }
     if (answer.verdict == DM_SAYS_NOTHING)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations on a name, and by the owner, which are rare: one child after another.  A majority decides.  Conditions are
- * none: a signal to several servers would wake several waiters.
+ * Operations on a name, and by the owner, which are rare: one child after another.  A majority decides.  Each child is
+ * asked once, so we first wait for those that can be reached soon.  Conditions are none: a signal to several servers
+ * would wake several waiters.
  */
 #include <stdio.h>
 #include <string.h>
@@ -81,9 +82,10 @@ enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask
     struct dm_quorum_store *all = dm_quorum_of(store);
     struct votes votes = { 0 };
 
+    dm_quorum_await_all(store, ask->place, deadline);
     join(all, ask, deadline);
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
 
         if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
             vote(&votes, dm_store_consistent(all->children[i].store, ask, &until, ret_reason));
@@ -102,7 +104,7 @@ enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *p
 
     if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
         return decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
-    dm_quorum_await_all(store, place, deadline); /* on a server that is left out the holder goes on */
+    dm_quorum_await_all(store, place, deadline); /* on a server that is left out, the holder goes on */
     for (int i = 0; i < all->count; i++) {
         struct dm_deadline until = dm_quorum_share(all, i, deadline);
 
@@ -127,8 +129,9 @@ enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *pl
 
     if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
         return decide(all, &votes, place, DM_SAYS_BUSY, ret_reason);
+    dm_quorum_await_all(store, place, deadline);
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_share(all, i, deadline);
+        struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
 
         if (dm_store_is_able(all->children[i].store, place, DM_ASKS))
             vote(&votes, dm_store_drop(all->children[i].store, place, is_anonymous, &until, ret_reason));
@@ -150,6 +153,7 @@ enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask,
 
     if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline))
         return decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
+    dm_quorum_await_all(store, ask->place, deadline);
     for (int i = 0; i < all->count; i++) {
         struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
 

@@ -68,6 +68,7 @@ struct dm_quorum_record {
     /* A posted release: called when the majority has answered; NULL: none is under way. */
     dm_answers_fn on_released;
     void *user;
+    int64_t released_ns; /* when it was posted */
 };
 
 /* What was seen of the attempts at a name lately, by the name's number. */
@@ -182,6 +183,14 @@ void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record
 /* Without the lock: posts the release to each server to which dm_quorum_send() has said so. */
 void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
                             unsigned servers);
+
+/*
+ * Without the lock: ends the posted releases that only a minority of the servers has not answered for so long.  Thus
+ * exit(), which waits for all releases, does not wait for a server that is silent.  It has more patience than a call,
+ * because a process that has ended sends nothing later.
+ */
+#define DM_QUORUM_LEAVE_NS (500 * DM_NS_PER_MS)
+void dm_quorum_end_late_releases(struct dm_quorum_store *all);
 
 /* ---- answers about a name: view.c ------------------------------------------------------- */
 

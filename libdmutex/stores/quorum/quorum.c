@@ -211,15 +211,18 @@ static void turn(struct dm_store *store)
 
 /* ---- beginning, end, fork ---------------------------------------------------------------- */
 
-/* A child that is down has no requests under way. */
+/* A child that is down has no requests under way; one that is silent does not keep the caller to the deadline. */
 static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
 
     for (int i = 0; i < all->count; i++) {
+        struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_LEAVE_NS);
+
         if (dm_store_is_able(all->children[i].store, NULL, DM_ASKS))
-            dm_store_drain(all->children[i].store, deadline);
+            dm_store_drain(all->children[i].store, &soon);
     }
+    dm_quorum_end_late_releases(all);
 }
 
 static void end(struct dm_store *store)

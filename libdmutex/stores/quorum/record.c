@@ -304,6 +304,37 @@ static void settle_release(struct dm_quorum_store *all, struct dm_quorum_record 
         dm_quorum_drop_record(all, record->attempt);
 }
 
+/* False: none is left to end. */
+static bool end_late_release(struct dm_quorum_store *all, int64_t posted_before_ns)
+{
+    struct released released = { 0 };
+
+    dm_mutex_lock(&all->lock);
+    for (int i = 0; i < DM_QUORUM_CHAINS && !all->is_ended && !released.handler; i++) {
+        struct dm_quorum_record *next, *record = all->records[i];
+
+        for (; record && !released.handler; record = next) {
+            next = record->next;
+            if (record->on_released && record->released_ns < posted_before_ns) {
+                dm_quorum_leave_silent(&record->quorum);
+                settle_release(all, record, &released);
+            }
+        }
+    }
+    dm_mutex_unlock(&all->lock);
+    if (released.handler)
+        released.handler(released.user, &released.answer, 1, NULL);
+    return released.handler != NULL;
+}
+
+void dm_quorum_end_late_releases(struct dm_quorum_store *all)
+{
+    int64_t posted_before_ns = dm_clock_boot_ns() - DM_QUORUM_LEAVE_NS;
+
+    while (end_late_release(all, posted_before_ns))
+        continue;
+}
+
 /* A server whose queue an attempt cannot enter has no turns, whatever it says instead. */
 static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
 {

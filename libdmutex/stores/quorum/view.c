@@ -218,7 +218,7 @@ struct look {
 static void ask_children(struct dm_quorum_store *all, struct look *look, const char *key, unsigned children)
 {
     for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_share(all, i, look->deadline);
+        struct dm_deadline until = dm_quorum_short_share(all, i, look->count, look->deadline);
         struct dm_view one = {
             .key = key, .waiters = look->view->waiters, .handler = note_sight, .user = &look->sights[look->count]
         };
@@ -303,16 +303,27 @@ static struct row *row_of(struct dm_view *view)
     return view->row;
 }
 
-/* The next child that is to list names, from the child of this turn on; -1: none. */
-static int next_child(const struct dm_quorum_store *all, const struct row *row)
+/*
+ * The next child that is to list names, from the child of this turn on; -1: none.  One that has let a view wait has its
+ * turns when the others have listed all.
+ */
+static int next_child(struct dm_quorum_store *all, const struct row *row)
 {
+    unsigned seen = seen_children(all);
+    int next = -1;
+
+    if (row->calls_most && row->calls > row->calls_most)
+        return -1;
     for (int i = 0; i < all->count; i++) {
         int child = (int)((row->calls + (uint64_t)i) % (uint64_t)all->count);
 
-        if (!row->is_over[child] && !(row->calls_most && row->calls > row->calls_most))
+        if (row->is_over[child])
+            continue;
+        if (seen & 1u << child)
             return child;
+        next = next < 0 ? child : next;
     }
-    return -1;
+    return next;
 }
 
 /* A child that goes on when a majority has listed all gets as many turns again: a name more or less makes few. */
@@ -378,7 +389,7 @@ static enum dm_verdict look_at_some(struct dm_quorum_store *all, struct look *lo
 {
     struct row *row = row_of(view);
     int child = row ? next_child(all, row) : 0;
-    struct dm_deadline until = dm_quorum_share(all, 0, look->deadline);
+    struct dm_deadline until = dm_quorum_short_share(all, 0, row ? row->listed : 0, look->deadline);
     struct names names = { 0 };
     struct dm_view some = {
         .group = view->group, .cursor = row ? row->cursors[child] : 0, .handler = note_name, .user = &names
