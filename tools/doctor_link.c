@@ -70,6 +70,27 @@ static void tell_missing(struct doctor *doctor, const struct rights_missing *mis
     }
 }
 
+static bool has_failed(const struct doctor *doctor)
+{
+    for (int i = 0; i < doctor->count; i++) {
+        const struct finding *finding = &doctor->findings[i];
+
+        if (finding->grade == GRADE_FAIL && strcmp(finding->server, doctor->server) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The usual reasons are found before: a replica, no memory, a full disk. */
+static void tell_refused_write(struct doctor *doctor, const char *error)
+{
+    if (has_failed(doctor))
+        return;
+    doctor_find(doctor, GRADE_FAIL, "writes", "the server refuses to write, so no lock can be acquired: %s", error);
+    doctor_advise(doctor, "remove the reason: with min-replicas-to-write, for example, the server needs so many "
+                          "replicas");
+}
+
 /* A program needs no right of the second kind, so a person's missing right is no fault of the server. */
 void doctor_try_rights(struct doctor *doctor)
 {
@@ -82,6 +103,8 @@ void doctor_try_rights(struct doctor *doctor)
         doctor_find(doctor, GRADE_FAIL, "rights", "not all rights could be tried: %s", missing.reason);
         return;
     }
+    if (*missing.write)
+        tell_refused_write(doctor, missing.write);
     if (!doctor->facts.lacks_rights)
         doctor_find(doctor, GRADE_OK, "rights", "all that locks need");
     if (join(&missing, true, text, sizeof text))

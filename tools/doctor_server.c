@@ -217,6 +217,13 @@ static void tell_refused_info(struct doctor *doctor, const char *error)
     doctor_advise(doctor, "give the user +info");
 }
 
+static bool tell_no_info(struct doctor *doctor)
+{
+    doctor_find(doctor, GRADE_FAIL, "server", "answers INFO with no text: is this a Redis server?");
+    doctor_advise(doctor, "correct the address");
+    return false;
+}
+
 static bool look_at_info(struct doctor *doctor, const char *info)
 {
     if (!look_at_version(doctor, info))
@@ -240,8 +247,10 @@ bool doctor_look_at_server(struct doctor *doctor)
         tell_proxy(doctor, reason);
     else if (reply->type == REDIS_REPLY_STRING)
         is_usable = look_at_info(doctor, reply->str);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        tell_refused_info(doctor, reply->str);
     else
-        tell_refused_info(doctor, reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer is not text");
+        is_usable = tell_no_info(doctor);
     dm_reply_free(reply);
     return is_usable;
 }

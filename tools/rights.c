@@ -130,6 +130,8 @@ static void note(struct rights_missing *missing, const struct right *right, cons
 {
     switch (rights_refused(error)) {
     case REFUSED_NOTHING:
+        if (strcmp(right->rule, "+hset") == 0)
+            snprintf(missing->write, sizeof missing->write, "%.*s", DM_REASON_ROOM - 1, error);
         return;
     case REFUSED_COMMAND:
         missing->rights[missing->count++] = right;

@@ -42,6 +42,7 @@ struct rights_missing {
     bool misses_channels;         /* the pattern of rights_channels() */
     bool misses_database;         /* of the URL */
     char refusal[DM_REASON_ROOM]; /* a refusal that is none of these, in the server's words; "": there was none */
+    char write[DM_REASON_ROOM];   /* the server refuses to write, whoever asks; "": it does not */
     char reason[DM_REASON_ROOM];  /* no answer came; "": all were answered */
 };
 

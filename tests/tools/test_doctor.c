@@ -272,6 +272,18 @@ static void test_doctor_fails_when_there_is_no_memory(void **state)
     assert_output("-> raise maxmemory");
 }
 
+/* INFO does not tell that the replicas are too few. */
+static void test_doctor_fails_when_the_server_refuses_to_write(void **state)
+{
+    (void)state;
+    side_text(the_server->side, "CONFIG SET min-replicas-to-write 1");
+    command_run("exec $dmutex doctor");
+    side_text(the_server->side, "CONFIG SET min-replicas-to-write 0");
+    assert_status(1);
+    assert_output("fail  writes       the server refuses to write, so no lock can be acquired: NOREPLICAS ");
+    assert_output("-> remove the reason: with min-replicas-to-write");
+}
+
 static void test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced(void **state)
 {
     (void)state;
@@ -497,6 +509,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_fails_when_the_server_may_evict),
         cmocka_unit_test(test_doctor_warns_when_memory_is_short),
         cmocka_unit_test(test_doctor_fails_when_there_is_no_memory),
+        cmocka_unit_test(test_doctor_fails_when_the_server_refuses_to_write),
         cmocka_unit_test(test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced),
         cmocka_unit_test(test_doctor_fails_when_the_server_is_a_replica),
         cmocka_unit_test(test_doctor_tells_the_end_of_the_grace_when_a_server_is_new),

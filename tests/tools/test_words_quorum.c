@@ -37,6 +37,17 @@ static void set_url(const char *options)
     setenv("URL", url, 1);
 }
 
+static void set_url_with_impostor(int index, const char *times)
+{
+    int ports[SERVERS] = { servers[0]->port, servers[1]->port, servers[2]->port };
+    char url[300];
+
+    ports[index] = impostor_port();
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&%s", ports[0], ports[1],
+             ports[2], times);
+    setenv("URL", url, 1);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -140,6 +151,26 @@ static void test_doctor_names_the_server_that_has_a_fault(void **state)
     assert_output(line_of("fail  memory       ", 2, ": maxmemory-policy is allkeys-lru"));
     assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
     assert_output("P0    no ");
+}
+
+/* Neither has one that takes no writes, nor one that is no server. */
+static void test_doctor_does_not_count_a_server_that_keeps_no_locks(void **state)
+{
+    (void)state;
+    side_text(servers[2]->side, "CONFIG SET min-replicas-to-write 1");
+    examine();
+    side_text(servers[2]->side, "CONFIG SET min-replicas-to-write 0");
+    assert_status(1);
+    assert_output(line_of("fail  writes       ", 2, ": the server refuses to write"));
+    assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
+    impostor_begin(servers[0]->folder);
+    impostor_be(MANNER_BABBLING, "+OK\r\n", 5);
+    set_url_with_impostor(0, TIMES);
+    examine();
+    impostor_end();
+    assert_status(1);
+    assert_output("answers INFO with no text");
+    assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
 }
 
 /* Another name leads to the same server. */
@@ -302,17 +333,6 @@ static const struct {
     { NULL, NULL },
 };
 
-static void set_url_with_impostor(int index, const char *times)
-{
-    int ports[SERVERS] = { servers[0]->port, servers[1]->port, servers[2]->port };
-    char url[300];
-
-    ports[index] = impostor_port();
-    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?grace=off&%s", ports[0], ports[1],
-             ports[2], times);
-    setenv("URL", url, 1);
-}
-
 /* The bad member is the first of the URL, and another server holds with the third what is listed. */
 static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state)
 {
@@ -370,6 +390,7 @@ int main(int argc, char **argv)
         test(test_doctor_warns_when_no_more_server_may_fail),
         test(test_doctor_fails_when_no_majority_is_left),
         test(test_doctor_names_the_server_that_has_a_fault),
+        test(test_doctor_does_not_count_a_server_that_keeps_no_locks),
         test(test_doctor_finds_a_server_that_is_named_twice),
         test(test_all_words_do_when_all_servers_are_well),
         test(test_lists_tell_the_names_when_a_server_is_down),
