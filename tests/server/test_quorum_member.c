@@ -323,6 +323,31 @@ static void test_calls_do_what_they_do_beside_a_member_that_lies(void **state)
     impostor_end();
 }
 
+/* No call fails, so the log alone can tell; it does so once, though each lock and each unlock is refused there. */
+static void test_the_log_tells_that_a_member_refuses(void **state)
+{
+    char url[280], log[160];
+    struct actor *actor;
+
+    (void)state;
+    impostor_begin(trio[0]->folder);
+    impostor_be(MANNER_LYING, "-ERR not today\r\n", 16);
+    snprintf(url, sizeof url, "DMUTEX_URL=%s", url_with_impostor(0));
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s", server_file(trio[0], "refusals"));
+    actor = actor_start_with(trio[0], url, log, NULL);
+    actor_do(actor, "0", "init q/refused lease=%d fair", LEASE);
+    for (int i = 0; i < TURNS; i++) {
+        actor_do(actor, "0", "lock q/refused");
+        actor_do(actor, "0", "unlock q/refused");
+    }
+    wait_until(impostor_said() >= TURNS);
+    impostor_end();
+    actor_end(actor);
+    command_run("test $(grep -c 'a server of the quorum refuses requests, 127.0.0.1:[0-9]*: ERR not today' %s) -eq 1",
+                server_file(trio[0], "refusals"));
+    assert_status(0);
+}
+
 /* ---- silence ----------------------------------------------------------------------------- */
 
 /* Nobody waits for an answer until then. */
@@ -605,6 +630,7 @@ int main(int argc, char **argv)
         USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
         USUAL(test_hints_without_end_are_heeded_now_and_then),
         USUAL(test_calls_do_what_they_do_beside_a_member_that_lies),
+        USUAL(test_the_log_tells_that_a_member_refuses),
         USUAL(test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock),
         USUAL(test_a_trylock_is_answered_beside_a_silent_member),
         USUAL(test_a_question_is_answered_beside_a_silent_member),

@@ -43,6 +43,7 @@ struct dm_quorum_child {
     int64_t waiting_ns;       /* since when one of them is unanswered, about */
     int64_t unseen_until_ns;  /* has let a view wait: views ask the others first */
     char refusal[160];        /* the last error that a person should read */
+    int64_t refusal_told_ns;  /* when the log was last told of one; 0: never */
 };
 
 /* An attempt, and the answers of the servers. */

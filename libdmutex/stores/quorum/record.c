@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "stores/quorum/parts.h"
 
 /* A child without an answer for so long is waited for last. */
@@ -17,6 +18,9 @@
 
 /* After a refusal turns are taken at another server for a while. */
 #define SHUN_NS DM_NS_PER_S
+
+/* The log is told of a server's refusals no more often. */
+#define REFUSAL_PAUSE_NS (60 * DM_NS_PER_S)
 
 /* A record without use for so many leases has no claim any more. */
 #define IDLE_LEASES 10
@@ -118,6 +122,17 @@ void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns)
         child->waiting_ns = now_ns;
 }
 
+/* A call names a refusal only if no majority is left, so the log tells what a minority refuses. */
+static void note_refusal(struct dm_quorum_child *child, const char *refusal, int64_t now_ns)
+{
+    snprintf(child->refusal, sizeof child->refusal, "%s", refusal);
+    if (child->refusal_told_ns && now_ns - child->refusal_told_ns < REFUSAL_PAUSE_NS)
+        return;
+    child->refusal_told_ns = now_ns;
+    dm_log_warn("a server of the quorum refuses requests, %s: %.200s",
+                dm_url_place(child->url->host, child->url->port).text, refusal);
+}
+
 /* Answers come in the order of the questions, so the other questions have waited less than this question. */
 void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
                            int64_t now_ns)
@@ -126,7 +141,7 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
     child->unanswered--;
     child->waiting_ns = now_ns;
     if (refusal)
-        snprintf(child->refusal, sizeof child->refusal, "%s", refusal);
+        note_refusal(child, refusal, now_ns);
     if (!answer)
         return;
     if (answer->since_us && answer->store_us > answer->since_us)
