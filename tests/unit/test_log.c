@@ -14,6 +14,7 @@
 
 #include "base/date.h"
 #include "base/log.h"
+#include "base/rank.h"
 
 static char path[] = "/tmp/dmutex-log-XXXXXX";
 
@@ -174,6 +175,49 @@ static void test_line_has_time_name_and_level(void **state)
     assert_string_equal(take_log(), "");
 }
 
+static char heard[256]; /* by the callback, one word after another */
+static int kept;
+
+static void hear(int level, const char *message, void *user)
+{
+    (void)level;
+    (void)user;
+    strcat(strcat(heard, message), " ");
+}
+
+static void count_kept(void)
+{
+    kept++;
+}
+
+/* The callback may take long, or fork: it runs outside all locks, and an unlock calls nothing. */
+static void test_lines_wait_for_the_callback_when_a_lock_is_held(void **state)
+{
+    static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_CONN);
+
+    (void)state;
+    dm_log_set(hear, NULL);
+    dm_log_on_kept(count_kept);
+    dm_mutex_lock(&lock);
+    dm_log_warn("one");
+    dm_log_deliver();
+    assert_true(dm_log_has_kept());
+    assert_int_equal(kept, 1);
+    dm_mutex_unlock(&lock);
+    assert_string_equal(heard, "");
+    dm_log_warn("two");
+    assert_string_equal(heard, "one two ");
+    dm_mutex_lock(&lock);
+    dm_log_warn("three");
+    dm_mutex_unlock(&lock);
+    dm_log_deliver();
+    assert_string_equal(heard, "one two three ");
+    assert_false(dm_log_has_kept());
+    dm_log_on_kept(NULL);
+    dm_log_set(NULL, NULL);
+    take_log();
+}
+
 /* A server's words may have ends of lines, and controls of a terminal: the line stays one line, without these. */
 static void test_line_is_one_line_whatever_a_server_says(void **state)
 {
@@ -233,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_said_to_a_file_of_data_in_the_place_of_standard_error),
         cmocka_unit_test(test_a_line_reaches_the_log_that_a_program_puts_in_the_place_of_standard_error),
         cmocka_unit_test(test_line_has_time_name_and_level),
+        cmocka_unit_test(test_lines_wait_for_the_callback_when_a_lock_is_held),
         cmocka_unit_test(test_line_is_one_line_whatever_a_server_says),
         cmocka_unit_test(test_line_ends_when_the_text_is_long),
         cmocka_unit_test(test_date_is_libcs_on_each_day),
