@@ -11,11 +11,11 @@
 #include "spawn/local.h"
 
 /*
- * Settings come from the files first; a variable of the environment then takes the place of its key.  secure_getenv():
- * a program with more rights than its caller takes no settings from the caller.
+ * Settings come from the files first; an environment variable then overrides its key.  We use secure_getenv(), because
+ * a program with more rights than its caller must not take settings from it.
  */
 
-/* A value that nobody knows is told and changes nothing: a typing error must not end the program at its first loss. */
+/* An unknown value is logged and changes nothing: a typing error must not end the program at its first loss. */
 static void read_on_lost(struct dm_settings *settings)
 {
     const char *value = secure_getenv("DMUTEX_ONLOST");
@@ -55,7 +55,7 @@ static const char *value_of(const char *variable, const char *in_file)
     return value && *value ? value : in_file;
 }
 
-/* The log is set up first, because the other values may be reported there. */
+/* Sets up the log first, because problems with the other values may be reported there. */
 static void take_file(const struct dm_conffile *file, struct dm_settings *ret_settings)
 {
     if (*file->log)
@@ -82,13 +82,13 @@ static bool take_environment(const struct dm_conffile *file, struct dm_settings 
     return settings->metrics;
 }
 
-/* The folder of a local server is checked when the URL is read, so that the sentence comes with the first call. */
+/* Checks the folder of a local server when the URL is read, so that the first call reports the error. */
 static bool place_local(struct dm_url *url, char *ret_reason)
 {
     return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
 }
 
-/* Forbidden by DMUTEX_LOCAL or, without DMUTEX_LOCAL, by the file; ret_by says which. */
+/* Forbidden by DMUTEX_LOCAL or, without it, by the file; ret_by says which. */
 static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_by)
 {
     const char *environment = secure_getenv("DMUTEX_LOCAL");
@@ -101,7 +101,7 @@ static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_
     return strcmp(environment, "allow") != 0;
 }
 
-/* Reads the URL.  `from` says where the URL was, for the sentence; NULL: DMUTEX_URL, or the application. */
+/* Reads the URL.  `from` says where it was, for the error text; NULL: DMUTEX_URL, or the application. */
 static int read_url(const char *text, const char *from, struct dm_url **ret_url)
 {
     char reason[DM_REASON_ROOM];
@@ -120,7 +120,7 @@ static int read_url(const char *text, const char *from, struct dm_url **ret_url)
                 : dm_fail(DM_FAIL_BAD_ENV_URL, "%s", reason);
 }
 
-/* Once: children of fork(), and a start that has failed and is tried again, would tell the same. */
+/* Only once: children of fork(), and a start that is tried again after a failure, would repeat it. */
 static void tell_fallback(void)
 {
     static bool is_told;
@@ -130,7 +130,7 @@ static void tell_fallback(void)
                      "host exclude each other; set DMUTEX_URL, or Url= in " DM_CONFFILE_SYSTEM);
 }
 
-/* No call of the application and no variable names the server. */
+/* Neither the application nor the environment names the server. */
 static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_url)
 {
     const char *by;
@@ -144,7 +144,7 @@ static int read_url_of_file(const struct dm_conffile *file, struct dm_url **ret_
 }
 
 /*
- * The application's URL goes before the environment's, and both before the file's.  A bad file stops only a process
+ * The application's URL overrides the environment's, and both override the file's.  A bad file stops only a process
  * that has no other URL.
  */
 int dm_settings_read(const char *configured, struct dm_settings *ret_settings, struct dm_url **ret_url)

@@ -17,12 +17,12 @@
 #include "store/verdict.h"
 
 /*
- * A deadline that is near or past still allows one real try; a timeout that is to be settled waits so long for the
- * server, then leaves the settling to the loop thread.
+ * A deadline that is near or past still allows one real try.  A timeout waits this long for the server to settle it,
+ * then leaves that to the loop thread.
  */
 #define SETTLE_NS (50 * DM_NS_PER_MS)
 
-/* A sleep in a section with the state lock. */
+/* A sleep in a section that holds the state lock, which is given up for it. */
 static void rest(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -34,12 +34,12 @@ static void rest(struct dm_wait *wait)
 /* ---- the thread's own holds -------------------------------------------------------------- */
 
 /*
- * The thread's own hold decides first.  Rules, first match wins:
- * 1. a lost hold of a recursive mutex: EPERM until an unlock has ended the hold, because an outer level is broken
+ * What the thread's own hold decides.  First match wins:
+ * 1. a lost hold of a recursive mutex: EPERM until an unlock has ended it, because an outer level is broken
  * 2. no hold, or a lost hold: a fresh acquire
  * 3. recursive: one level deeper
  * 4. error-checking: EDEADLK, or EBUSY for a try
- * 5. normal: EBUSY for a try, else wait behind the thread's own hold
+ * 5. normal: EBUSY for a try, otherwise wait for the thread's own hold to end
  */
 static int look_at_own(struct dm_wait *wait)
 {
@@ -79,9 +79,9 @@ static int count_pending(const struct dm_name *name)
 }
 
 /*
- * Releases of this name that the store has not confirmed; the acquire has the store do these first.  The list is on the
- * heap, because the caller's stack may be small; without memory none is named, and the loop thread sends the releases
- * in any case.  *ret_owed is for free().
+ * Lists the releases of this name that the store has not confirmed, which the acquire makes the store do first.  The
+ * list is on the heap, because the caller's stack may be small.  Without memory it is empty: the loop thread sends the
+ * releases in any case.  The caller frees *ret_owed.
  */
 static int collect_owed(struct dm_wait *wait, struct dm_owed **ret_owed)
 {
@@ -99,8 +99,8 @@ static int collect_owed(struct dm_wait *wait, struct dm_owed **ret_owed)
 }
 
 /*
- * "busy" to a thread that would wait: the request asked for no place in the queue, because no message could have told
- * us of a grant yet.  No news for the core: the attempt goes on asking.
+ * True for "busy" to a thread that would wait: the request asked for no place in the queue, because no message could
+ * have told us of a grant.  This is no news for the core: the attempt goes on asking.
  */
 static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answer *answer)
 {
@@ -108,10 +108,9 @@ static bool is_for_queue_later(const struct dm_wait *wait, const struct dm_answe
 }
 
 /*
- * The request goes out again when the connection breaks, and a message may grant the attempt, which may be lost
- * meanwhile.  The core keeps the release back until the answer: a release before the request would not keep the attempt
- * from being queued once more (I4).  State lock held, and given up meanwhile: each function below that wants the lock
- * asserts so.
+ * If the connection breaks, the request is sent again; by then a message may have granted the attempt, and the hold may
+ * be lost again.  The core keeps the release back until the answer, because a release that arrives before the request
+ * would not prevent the attempt from being queued again (I4).  State lock held, and given up while waiting.
  */
 static void ask(struct dm_wait *wait)
 {
@@ -130,7 +129,7 @@ static void ask(struct dm_wait *wait)
     owed_count = collect_owed(wait, &owed);
     dm_call_submit(&call, runtime, wait->claim, request);
 
-    do /* dead waiters stand before the free lock: each repetition goes on behind the waiters that were looked at */
+    do /* dead waiters are queued for the free lock: each repetition goes on after those already checked */
         answer =
             dm_store_acquire(runtime->store, &call.ask, may_queue, owed, owed_count, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
@@ -146,7 +145,7 @@ static void ask(struct dm_wait *wait)
     dm_step(runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER,
                                 .request = request.serial,
-                                .server = origin.number > 1 ? origin.number : 0, /* 1: none was there yet */
+                                .server = origin.number > 1 ? origin.number : 0, /* 1: there was none yet */
                                 .answer = wait->is_inbox_needed ? &no_news : &answer });
     if (answer.verdict == DM_SAYS_NOTHING && dm_store_is_able(runtime->store, wait->name->place, DM_ASKS))
         rest(wait);
@@ -155,8 +154,8 @@ static void ask(struct dm_wait *wait)
 /* ---- ending ------------------------------------------------------------------------------ */
 
 /*
- * Not owned: the next thread of the line goes on with the claim, or else the claim ends, and a release undoes whatever
- * the store may still hold for the claim.
+ * Not owned: the next thread of the line goes on with the claim; if there is none, the claim ends, and a release undoes
+ * whatever the store may still hold for it.
  */
 static void abandon(struct dm_wait *wait)
 {
@@ -176,13 +175,13 @@ static int fail_without_answer(struct dm_wait *wait)
     return dm_verdict_fail(wait->runtime->store, DM_SAYS_NOTHING, wait->reason);
 }
 
-/* An answer of the script itself; any other answer says nothing about an earlier request. */
+/* True for an answer of the script itself; any other answer says nothing about an earlier request. */
 static bool is_final(enum dm_verdict refusal)
 {
     return refusal == DM_SAYS_BUSY || refusal == DM_SAYS_FULL || refusal == DM_SAYS_NOT_RECOVERABLE;
 }
 
-/* An earlier request may have been executed, or a grant read too late: then the store is told.  State lock held. */
+/* Releases first if an earlier request may have been executed. */
 static void close_refused(struct dm_wait *wait)
 {
     const struct dm_hold *hold = &wait->claim->hold;
@@ -194,8 +193,8 @@ static void close_refused(struct dm_wait *wait)
 }
 
 /*
- * A server that was promoted anew did not know of the promotion when executing the requests behind our look at the
- * server, and gave no grace: a lock that the server has granted then may belong to another holder.
+ * True if the server was promoted after the unanswered request was sent.  Requests that it executed before it knew of
+ * its promotion got no grace: a lock granted by them may belong to another holder.
  */
 static bool is_promoted_since_asked(struct dm_wait *wait)
 {
@@ -214,9 +213,9 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
 }
 
 /*
- * A hold that was lost before the thread entered, or is not to be believed: start as if the hold had never been, under
- * a new claim, which names the old claim to be given back.  A thread that gave a hold up for a condition goes on until
- * there is memory for the new claim.
+ * A hold was lost before the thread entered, or cannot be believed: starts again as if it had never been, under a new
+ * claim, whose acquire names the release of the old one.  A thread that gave up a hold for a condition keeps trying
+ * until there is memory for the new claim.
  */
 static bool begin_anew(struct dm_wait *wait)
 {
@@ -234,7 +233,7 @@ static bool begin_anew(struct dm_wait *wait)
     return true;
 }
 
-/* Refused, and there is no way back: the thread gave its hold up for a condition. */
+/* Refused, but the thread gave up its hold for a condition, so there is no way back. */
 static int ask_anew(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -256,7 +255,7 @@ static int fail_refused(struct dm_wait *wait)
     return dm_verdict_fail(wait->runtime->store, refusal, wait->reason);
 }
 
-/* The hold is this thread's from here on.  False if the hold ended before the thread got here. */
+/* Makes the hold this thread's.  False if it ended before the thread got here. */
 static bool enter(struct dm_wait *wait)
 {
     struct dm_runtime *runtime = wait->runtime;
@@ -268,7 +267,7 @@ static bool enter(struct dm_wait *wait)
     is_entered = dm_hold_is_certain(&claim->hold, now_ns);
     if (is_entered) {
         old = dm_name_hold(wait->name, claim->holder);
-        if (old) { /* waited behind the thread's own hold, which was lost or broken meanwhile */
+        if (old) { /* the thread waited for its own hold, which was lost or broken */
             dm_step_kind(runtime, old, DM_EV_TOLD_LOST);
             dm_step_kind(runtime, old, DM_EV_CLOSED);
         }
@@ -294,7 +293,6 @@ static int succeed(struct dm_wait *wait)
     return wait->is_timed_out ? dm_fail(DM_FAIL_COND_TIMED_OUT, NULL) : 0;
 }
 
-/* The deadline has passed while queued: the server says whether we leave or own. */
 int dm_wait_settle_queued(struct dm_wait *wait)
 {
     struct dm_deadline soon;
@@ -326,9 +324,9 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
 }
 
-/* ---- the way through --------------------------------------------------------------------- */
+/* ---- the whole call --------------------------------------------------------------------- */
 
-/* True when asking is over without an answer. */
+/* True when the thread must stop asking, without an answer. */
 static bool is_out_of_patience(const struct dm_wait *wait)
 {
     return dm_deadline_left_ns(&wait->patience) == 0;
@@ -345,9 +343,9 @@ static bool is_asked(struct dm_wait *wait)
 }
 
 /*
- * How long the thread waits for the server's answers: a lock without deadline tries for ever (or, with
- * DMUTEX_ONDOWN=fail, for command_timeout), a try for command_timeout, a timed lock until the deadline, but never so
- * short that there is no real try: a free mutex is locked whatever the time.
+ * How long the thread waits for the server's answers: a lock without a deadline for ever (or, with DMUTEX_ONDOWN=fail,
+ * for command_timeout), a try for command_timeout, a timed lock until its deadline, but long enough for one real try: a
+ * free mutex is locked even if the deadline has passed.
  */
 static struct dm_deadline patience_of(const struct dm_wait *wait)
 {
@@ -383,7 +381,7 @@ static int sleep_queued(struct dm_wait *wait)
     return dm_deadline_left_ns(&until) == 0 && dm_wait_is_server_gone(wait) ? fail_without_answer(wait) : DM_GO_ON;
 }
 
-/* While no server can be reached the log is told so.  False: the attempt has gone on meanwhile. */
+/* Logs why, while no server can be asked.  False: the attempt has gone on in the meantime. */
 static bool is_told_of_server(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -401,7 +399,7 @@ int dm_wait_run(struct dm_wait *wait)
 
     dm_assert_held(DM_RANK_STATE);
     while (result == DM_GO_ON) {
-        if (wait->runtime->is_retired) /* in a child of fork() in a handler that has interrupted the wait */
+        if (wait->runtime->is_retired) /* in the child of a fork() by a signal handler that interrupted the wait */
             return dm_fail(DM_FAIL_SWITCHED, NULL);
         switch (wait->claim->hold.phase) {
         case DM_ASKING:
@@ -425,7 +423,7 @@ int dm_wait_run(struct dm_wait *wait)
             if (!begin_anew(wait))
                 result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
             break;
-        case DM_RETURNING: /* a message gave the lock after the refusal */
+        case DM_RETURNING: /* a message granted the lock after the refusal */
         case DM_OVER:
             result = fail_refused(wait);
             break;
@@ -437,7 +435,7 @@ int dm_wait_run(struct dm_wait *wait)
     return result;
 }
 
-/* DM_GO_ON: the thread has a claim, and wait->name is pinned. */
+/* DM_GO_ON: the thread has a claim, and wait->name is pinned.  Otherwise the result of the call. */
 static int begin(struct dm_wait *wait)
 {
     int result;
@@ -459,7 +457,7 @@ static int begin(struct dm_wait *wait)
     return result;
 }
 
-/* A call that wanted no more than another level of the thread's own hold has not begun. */
+/* Only calls that have begun are counted: not those that only took another level of the thread's own hold. */
 static void count(const struct dm_wait *wait, int result)
 {
     struct dm_stats *stats = &wait->runtime->stats;

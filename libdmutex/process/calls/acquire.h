@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a thread comes to own a mutex: the thread asks, waits and, at the deadline, settles. */
+/* How a thread comes to own a mutex: it asks, waits and, at the deadline, settles. */
 #ifndef DM_PROCESS_CALLS_ACQUIRE_H
 #define DM_PROCESS_CALLS_ACQUIRE_H
 
 #include "process/calls/wait.h"
 
 /*
- * The deadline has passed while queued: the server says whether the call leaves or owns.  As settle of struct dm_wait.
+ * The `settle` of a struct dm_wait for a queued attempt: the deadline has passed, and the server says whether the call
+ * leaves or owns.
  */
 int dm_wait_settle_queued(struct dm_wait *wait);
 
 /*
- * From the claim's phase to the end of the call: 0 or an errno value, noted.  State lock held, and given up while the
- * call waits.
+ * Goes on from the claim's phase to the end of the call: 0 or an errno value, noted.  State lock held, and given up
+ * while the call waits.
  */
 int dm_wait_run(struct dm_wait *wait);
 

@@ -5,7 +5,7 @@
 #include "process/claims/steps.h"
 
 /*
- * The pins are the request's own: the claim may be gone when the answer comes, and its name with it, but not the keys
+ * The request has pins of its own: when the answer comes the claim may be gone, and its name with it, but not the keys
  * that the store is using.
  */
 void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, struct dm_request request)
@@ -23,7 +23,7 @@ void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_
     dm_state_unlock();
 }
 
-/* The caller looks the claim up anew by the attempt, because any step may have freed the claim meanwhile. */
+/* The caller looks the claim up again by its attempt, because any step may have freed it in the meantime. */
 void dm_call_return(struct dm_call *call)
 {
     struct dm_registry *registry = &call->runtime->registry;

@@ -15,17 +15,17 @@
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
-/* One call of dm_condition_wait(); on the calling thread's stack. */
+/* One call of dm_condition_wait(), on the calling thread's stack. */
 struct condition_wait {
-    struct dm_wait wait; /* of the attempt that waits; first, because dm_wait_run() gives its functions this member */
+    struct dm_wait wait; /* of the attempt that waits; the first member, because dm_wait_run() passes a pointer to it */
     struct dm_name *condition; /* pinned */
-    struct dm_claim *hold;     /* the hold to give back; NULL once given back */
+    struct dm_claim *hold;     /* to be given back; NULL once it is */
     struct dm_leaving leaving;
     const struct dm_condition *object;
     int cancel_state;
-    bool has_unanswered; /* a request to wait, which may be executed yet */
+    bool has_unanswered; /* there is a request to wait that may still be executed */
     bool is_signalled;   /* a signal came before the deadline or the cancellation */
-    bool has_left;       /* the store has said, once for all, whether a signal came first */
+    bool has_left;       /* the store has said finally whether a signal came first */
 };
 
 static struct condition_wait *of(struct dm_wait *wait)
@@ -47,7 +47,7 @@ static void leave_locked(struct condition_wait *self)
     self->hold = NULL;
 }
 
-/* The hold is unchanged, unless the process is ending and has given the hold back meanwhile. */
+/* The hold is unchanged, unless the process is ending and has given it back. */
 static void stay_locked(struct condition_wait *self)
 {
     if (self->hold->hold.phase == DM_LEAVING)
@@ -56,7 +56,7 @@ static void stay_locked(struct condition_wait *self)
         leave_locked(self);
 }
 
-/* The hold belongs to another attempt by now, or may do so: no thread may go on believing in the hold. */
+/* The hold belongs to another attempt by now, or may do so: no thread may believe in it any longer. */
 static void lose_locked(struct condition_wait *self)
 {
     stay_locked(self);
@@ -74,9 +74,9 @@ static int fail_lost(struct condition_wait *self)
 }
 
 /*
- * Nobody waits: the attempt ends.  A request without an answer may have been executed, or may be executed yet: then the
- * attempt is taken back, and the hold may belong to another attempt (I1).  Or the hold has ended by time while refusals
- * were waited out.  Either case is the result then, unless the result is ENOLCK, which says the same.
+ * The attempt ends without waiting.  A request without an answer may have been executed, or may still be: then the
+ * attempt is taken back, and the hold may belong to another attempt (I1).  Or the hold has expired while the thread
+ * waited out refusals.  In both cases the result is that the hold is lost, unless it is ENOLCK, which says the same.
  */
 static int fail(struct condition_wait *self, int result)
 {
@@ -107,10 +107,10 @@ static int fail_not_recoverable(struct condition_wait *self)
 }
 
 /*
- * "Not the owner" to a repeated call: maybe the store executed the first call, and the attempt was signalled, granted
- * and forgotten since.  Go on as if so, which is true for the caller either way: the caller had left the critical
- * section, and comes back with the mutex.  An attempt that was granted or lost meanwhile is released by its serial, and
- * another attempt begins.
+ * "Not the owner" to a repeated call: maybe the store executed the first call, and the attempt has since been
+ * signalled, granted and forgotten.  Goes on as if that were so.  Either way it is true for the caller, who has left
+ * the critical section and comes back with the mutex.  An attempt that was granted or lost in between is released by
+ * its serial, and another one begins.
  */
 static int come_back(struct condition_wait *self)
 {
@@ -156,7 +156,7 @@ static int look_at(struct condition_wait *self, const struct dm_ask *ask, const 
     }
 }
 
-/* A message may say that the attempt waits, or even owns, before any answer does. */
+/* A message may show that the attempt waits, or even owns, before any answer does. */
 static bool is_known_to_wait(struct condition_wait *self)
 {
     if (dm_wait_phase(&self->wait) == DM_ASKING)
@@ -167,17 +167,14 @@ static bool is_known_to_wait(struct condition_wait *self)
     return true;
 }
 
-/*
- * A server that came without the data of the server before does not know the hold yet: then renew the hold on the new
- * server.
- */
+/* A new server without the data of the previous one does not know the hold yet: renews it there. */
 static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *answer)
 {
     return answer->verdict == DM_SAYS_NOT_OWNER && !self->has_unanswered &&
            dm_release_reclaim(self->wait.runtime, self->leaving.attempt) == DM_SAYS_OWNED;
 }
 
-/* The question is over; the news follow by take_answer(), once the hold has left.  State lock held. */
+/* The request is over; take_answer() delivers its news, once the hold has left.  State lock held. */
 static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
 {
     static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
@@ -187,7 +184,7 @@ static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = &no_news });
 }
 
-/* Asks until the store has said what became of the hold.  DM_GO_ON, or the end of the call. */
+/* Asks until the store has said what became of the hold.  DM_GO_ON, or the result of the call. */
 static DM_OWN_FRAME int give_up_hold(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
@@ -222,8 +219,8 @@ static DM_OWN_FRAME int give_up_hold(struct condition_wait *self)
 
 /*
  * Moves the attempt from the condition to the queue of the mutex, unless a signal has done so.  Once requested, the
- * move may have been done without an answer, so a grant does not prove a signal: a thread that has the mutex asks once
- * more and, if there is no answer again, takes the grant for a signal, a wake-up without a reason.
+ * move may have happened without an answer, so a grant does not prove a signal.  A thread that has the mutex asks once
+ * more and, without an answer again, takes the grant for a signal: a spurious wake-up.
  */
 static void leave_condition(struct condition_wait *self)
 {
@@ -240,7 +237,7 @@ static void leave_condition(struct condition_wait *self)
         dm_wait_lock(wait);
         is_waiting = dm_hold_is_waiting(&wait->claim->hold);
         if (!wait->claim->condition || !(is_waiting || was_asked) || wait->runtime->is_retired) {
-            self->is_signalled = true; /* granted; or else the server, or a new claim, knows no more of a signal */
+            self->is_signalled = true; /* granted; or neither server nor new claim knows of a signal */
             dm_state_unlock();
             return;
         }
@@ -290,7 +287,7 @@ static void finish(struct condition_wait *self)
 }
 
 /*
- * Runs while the thread unwinds, cancelled in its sleep: the mutex is owned again before the caller's handlers run, and
+ * Runs while the thread, cancelled in its sleep, unwinds: it owns the mutex again before the caller's handlers run, and
  * a signal that came first goes to another waiter.
  */
 static void cancelled(void *user)
@@ -322,7 +319,7 @@ static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *un
 
 /* ---- a wait ------------------------------------------------------------------------------ */
 
-/* The record of the condition, bound to the mutex as far as we know; pinned.  NULL without memory. */
+/* The record of the condition, pinned, and bound to `mutex` unless that is NULL.  NULL without memory. */
 static struct dm_name *take_condition(struct dm_runtime *runtime, const struct dm_condition *object,
                                       struct dm_name *mutex)
 {
@@ -336,7 +333,7 @@ static struct dm_name *take_condition(struct dm_runtime *runtime, const struct d
     return condition;
 }
 
-/* The calling thread's hold of the mutex, looked at now; NULL, noted. */
+/* The calling thread's hold of the mutex, brought up to date; NULL, noted: none, or lost. */
 static struct dm_claim *find_hold(struct dm_runtime *runtime, const char *key)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, key);
@@ -361,7 +358,7 @@ bool dm_condition_is_owned(struct dm_runtime *runtime, const char *mutex)
     return is_owned;
 }
 
-/* State lock held.  DM_GO_ON, with the hold being given back; or an errno value, noted. */
+/* State lock held.  DM_GO_ON, and the hold is being given back; or an errno value, noted. */
 static DM_OWN_FRAME int begin(struct condition_wait *self)
 {
     struct dm_wait *wait = &self->wait;
@@ -475,8 +472,8 @@ static struct dm_signalled send_signal(struct signalling *self, int most, uint64
 }
 
 /*
- * Decides whether to ask again: the answer named the mutex that binds the condition, or there was no answer.  DM_GO_ON,
- * or an errno value, noted.
+ * Decides whether to ask again: because the answer named the mutex that the condition is bound to, or because there was
+ * no answer.  DM_GO_ON, or an errno value, noted.
  */
 static int heed(struct signalling *self, const struct dm_signalled *signalled)
 {
@@ -509,7 +506,7 @@ static int run_signal(struct signalling *self, bool is_broadcast)
                 return result;
             continue;
         }
-        if (signalled.must_serve && self->mutex) { /* the server cannot mean a mutex that we did not name */
+        if (signalled.must_serve && self->mutex) { /* the answer is about the mutex that we named, if any */
             dm_state_lock();
             dm_step_must_serve(self->runtime, self->mutex, true);
             dm_state_unlock();
@@ -566,7 +563,7 @@ enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_co
     return verdict;
 }
 
-/* True if a thread of this process waits on the condition, as far as we have heard. */
+/* True if a thread of this process waits on the condition, as far as we know. */
 static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
 {
     const struct dm_claim *claim;
@@ -582,8 +579,8 @@ static bool is_waited_for_here(struct dm_runtime *runtime, const char *key)
 }
 
 /*
- * A named condition belongs to the server: only the waiters of this process keep the process from destroying the
- * object.  Waiters that a signal has just moved do not, and the server knows best which waiters these are.
+ * A named condition belongs to the server: only the waiters of this process keep it from destroying the object.
+ * Waiters that a signal has just moved do not count, and the server knows best which these are.
  */
 int dm_condition_end(struct dm_runtime *runtime, const struct dm_condition *object)
 {

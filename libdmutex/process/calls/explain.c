@@ -9,21 +9,21 @@
 #include "base/minmax.h"
 #include "process/claims/steps.h"
 
-/* When a wait is explained for the first time, and how long after that again. */
+/* When a wait is explained for the first time, and how long after that it is explained again. */
 #define FIRST_NS DM_NS_PER_S
 #define AGAIN_NS (60 * DM_NS_PER_S)
 
 /* How long an explanation may keep a caller after the deadline. */
 #define TIMEOUT_MS 50
 
-/* Counts from the beginning of the call, not from the place in the queue: the caller has waited since then. */
+/* Counts from the beginning of the call, not from the queueing, because the caller has waited since then. */
 void dm_explain_begin(struct dm_wait *wait)
 {
     wait->began_ns = dm_clock_boot_ns();
     wait->explain_ns = wait->began_ns + FIRST_NS;
 }
 
-/* The sleep of a waiter ends for this only if somebody reads the log at that level. */
+/* A waiter wakes up for this only if somebody reads the log at that level. */
 int64_t dm_explain_left_ns(const struct dm_wait *wait)
 {
     if (!dm_log_is_heard(DMUTEX_LOG_INFO))
@@ -31,7 +31,7 @@ int64_t dm_explain_left_ns(const struct dm_wait *wait)
     return dm_max64(wait->explain_ns - dm_clock_boot_ns(), 0);
 }
 
-/* A normal mutex that its own thread locks again waits for ever, and this is the sentence that tells. */
+/* A thread that locks its normal mutex again waits for ever, and only this explanation shows it. */
 static bool is_own(const struct dm_wait *wait, const dmutex_info_t *holder)
 {
     bool is_inside;
@@ -50,8 +50,8 @@ static double seconds(int64_t ms)
 }
 
 /*
- * In the order of what helps most: a grace explains a free lock that nobody gets, and a wait behind oneself explains
- * all.
+ * The most helpful first: a grace explains a free lock that nobody gets, and a thread that waits for itself explains
+ * everything.
  */
 static int describe_holder(const struct dm_wait *wait, const struct dm_info *info, char *text, size_t room)
 {
@@ -106,7 +106,10 @@ static void log_wait(const struct dm_wait *wait)
                 seconds((dm_clock_boot_ns() - wait->began_ns) / DM_NS_PER_MS), wait->reason);
 }
 
-/* True, and the next time is set, which is before the server is asked: a slow server is not asked without a pause. */
+/*
+ * If due, sets the next time, which happens before the server is asked, so that a slow server is not asked without a
+ * pause.
+ */
 static bool is_due(struct dm_wait *wait)
 {
     if (dm_explain_left_ns(wait) != 0)
@@ -125,7 +128,7 @@ void dm_explain_if_due(struct dm_wait *wait)
     log_wait(wait);
 }
 
-/* A wait that has an end by itself, because waiting is useless, is left to the question. */
+/* If waiting is useless, dm_store_await_able() returns early, and the caller's request finds out why. */
 void dm_explain_until_able(struct dm_wait *wait)
 {
     struct dm_store *store = wait->runtime->store;

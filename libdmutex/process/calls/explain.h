@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Says why a wait for a mutex lasts: to the log after a second, and in the sentence of a timeout. */
+/* Says why a wait for a mutex takes so long: in the log after a second, and in the text of a timeout. */
 #ifndef DM_PROCESS_CALLS_EXPLAIN_H
 #define DM_PROCESS_CALLS_EXPLAIN_H
 
@@ -8,24 +8,24 @@
 /* The call begins to wait. */
 void dm_explain_begin(struct dm_wait *wait);
 
-/* Nanoseconds until the log is to be told; DM_NEVER: the log has no reader. */
+/* Nanoseconds until dm_explain_if_due() is due; DM_NEVER: nobody reads the log. */
 int64_t dm_explain_left_ns(const struct dm_wait *wait);
 
 /*
- * Tells the log, if the time has come: the holder of the mutex and the start of the hold, the place in the queue, or
- * how long the server grants nothing new.  Asks the server, for command_timeout at most; no lock held.
+ * If due, logs the holder of the mutex and the start of the hold, the place in the queue, or how long the server will
+ * grant nothing new.  Asks the server, for command_timeout at most; no lock held.
  */
 void dm_explain_if_due(struct dm_wait *wait);
 
 /*
- * The server cannot be asked: waits until it can, or until the wait's patience ends or waiting is useless, and tells
- * the log why, if the time has come.  No lock held.
+ * The server cannot be asked: waits until it can, until the wait's patience ends, or until waiting is useless, and logs
+ * why, if due.  No lock held.
  */
 void dm_explain_until_able(struct dm_wait *wait);
 
 /*
- * The deadline of the call has passed: puts the same words into the call's reason, if the call has
- * waited for a second or longer and the server answers soon.  No lock held.
+ * The deadline of the call has passed: puts the same explanation into its reason, if it has waited for a second or
+ * longer and the server answers soon.  No lock held.
  */
 void dm_explain_timeout(struct dm_wait *wait);
 

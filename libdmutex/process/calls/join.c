@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a thread joins a line: enters an idle hold, leads, sits, or goes alone. */
+/* How a thread joins a line: it enters an idle hold, becomes the asker, sits down, or goes alone. */
 #include "base/error.h"
 #include "base/rank.h"
 #include "process/calls/explain.h"
@@ -9,7 +9,7 @@
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
-/* A seat that has waited for so long, and was woken in vain, is passed the next hold. */
+/* A seat that has waited this long and was woken in vain is passed the next hold. */
 #define STARVING_NS DM_NS_PER_MS
 
 static bool is_equal(const struct dm_claim *claim, const struct dm_target *target)
@@ -17,7 +17,7 @@ static bool is_equal(const struct dm_claim *claim, const struct dm_target *targe
     return dm_hold_is_like(&claim->hold, target->lease_ms, target->maxhold_ms, target->is_robust);
 }
 
-/* The thread asks for the line with the claim or, if the line has a claim, alone. */
+/* The thread asks with the new claim: for the line or, if the line has a claim, for itself alone. */
 static int make_claim(struct dm_wait *wait)
 {
     if (!dm_wait_make_claim(wait))
@@ -27,8 +27,8 @@ static int make_claim(struct dm_wait *wait)
 }
 
 /*
- * The hold of the process is idle: the thread enters, or, beyond the bound, gives the hold back, so that the thread's
- * own acquire names the release.  True if the thread is inside.
+ * The process's hold is idle: the thread enters or, beyond the bound, gives it back, so that its own acquire names the
+ * release.  True if the thread is inside.
  */
 static bool is_entered(struct dm_wait *wait, struct dm_claim *claim)
 {
@@ -49,8 +49,8 @@ static void rise(struct dm_line *line, struct dm_seat *seat)
 }
 
 /*
- * The hold is another thread's, or on its way: a try is over, or has a question of its own.  For a thread that is to
- * sit the word stays closed until the seat is in the line: else the thread inside could leave by the fast path, and
+ * The hold is another thread's, or on its way: a try fails, or makes a request of its own.  For a thread that must sit,
+ * the word stays closed until the seat is in the line: otherwise the thread inside could leave by the fast path and
  * wake nobody.
  */
 static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
@@ -63,11 +63,11 @@ static int look_in_vain(struct dm_wait *wait, struct dm_claim *claim)
 }
 
 /*
- * What the thread can do now; seat NULL: the thread does not sit.  First match wins:
+ * What the thread can do now; seat NULL: it does not sit yet.  First match wins:
  * 1. the line has no claim: ask
- * 2. the line's claim is of unlike objects: have a claim of one's own
+ * 2. the line's claim is of unequal objects: make a claim of its own
  * 3. the hold is idle, and no seat before this one starves: enter
- * 4. a try: busy, or, while the line does not own, a question of its own
+ * 4. a try: fail with "busy" or, while nobody of the line is inside, make a request of its own
  * 5. sit
  */
 static int look(struct dm_wait *wait, struct dm_seat *seat)
@@ -108,7 +108,7 @@ static bool sleep_seated(struct dm_wait *wait, struct dm_seat *seat)
     return is_woken || dm_deadline_left_ns(&until) > 0;
 }
 
-/* The thread has looked in vain; the word is closed since then, and the next unlock must wake the thread again. */
+/* The thread has looked in vain, which has closed the word; the next unlock must wake the thread again. */
 static void note_starving(struct dm_wait *wait, struct dm_seat *seat)
 {
     struct dm_line *line = &wait->name->line;
@@ -119,7 +119,7 @@ static void note_starving(struct dm_wait *wait, struct dm_seat *seat)
     dm_line_publish(line->claim);
 }
 
-/* The seat's thread leaves the line for good; a wake-up that it has not used goes to the next seat. */
+/* The seat's thread leaves the line.  A wake-up that it has not used goes to the next seat. */
 static void leave_seat(struct dm_wait *wait, struct dm_seat *seat)
 {
     struct dm_line *line = &wait->name->line;
@@ -141,7 +141,7 @@ static int time_out(struct dm_wait *wait)
     return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
 }
 
-/* The claim was passed to the thread: a hold, unless the hold was lost on the way, or a place in the queue. */
+/* The thread was passed the claim: a hold, unless it was lost on the way, or a place in the queue. */
 static int go_on_with(struct dm_wait *wait, struct dm_claim *claim)
 {
     uint64_t me = dm_self_get()->serial;
@@ -159,14 +159,14 @@ static int go_on_with(struct dm_wait *wait, struct dm_claim *claim)
 }
 
 /*
- * The thread was woken, or its time is over: DM_GO_ON, DM_SIT, or the end of the call.  The thread looks first, so that
- * a free mutex is locked whatever the time.
+ * The thread was woken, or its time is over: DM_GO_ON, DM_SIT, or the result of the call.  The thread looks first, so
+ * that a free mutex is locked even after the deadline.
  */
 static int wake_up(struct dm_wait *wait, struct dm_seat *seat, bool is_over)
 {
     int result;
 
-    if (wait->runtime->is_retired) /* in a child of fork() in a handler that has interrupted the sleep */
+    if (wait->runtime->is_retired) /* in the child of a fork() by a signal handler that interrupted the sleep */
         return dm_fail(DM_FAIL_SWITCHED, NULL);
     if (seat->claim)
         return go_on_with(wait, seat->claim);
@@ -194,7 +194,7 @@ static int sit(struct dm_wait *wait)
 
     wait->has_waited = true;
     dm_line_sit_down(line, &seat);
-    dm_line_publish(line->claim); /* closed by the look; the next unlock must look */
+    dm_line_publish(line->claim); /* look() has closed it; the next unlock must take the state lock */
     while (result == DM_SIT)
         result = wake_up(wait, &seat, !sleep_seated(wait, &seat));
     return result;
@@ -212,6 +212,6 @@ int dm_line_join(struct dm_wait *wait)
     result = look(wait, NULL);
     if (result == DM_SIT)
         result = sit(wait);
-    dm_self_fast.has_entered = true; /* from here on the thread may be inside the line's tenure */
+    dm_self_fast.has_entered = true; /* from now on the thread may be inside the line's tenure */
     return result;
 }

@@ -13,7 +13,7 @@
 
 /* ---- unlock ------------------------------------------------------------------------------ */
 
-/* The calling thread's hold of a name, looked at now; NULL: none. */
+/* The calling thread's hold of a name, brought up to date; NULL: none. */
 static struct dm_claim *own_hold(struct dm_runtime *runtime, const char *key)
 {
     struct dm_name *name = dm_registry_find(&runtime->registry, key);
@@ -50,8 +50,8 @@ static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **
 }
 
 /*
- * 0, or the result of the server's answer: the hold may have been broken before, unnoticed.  Also 0 without an answer
- * in time: the release is pending then, and the loop thread sends the release until the store has confirmed.
+ * 0, or the failure that the server's answer reveals: the hold may have been broken before, unnoticed.  Also 0 without
+ * an answer in time: then the release is pending, and the loop thread repeats it until the store confirms.
  */
 int dm_release(struct dm_runtime *runtime, const char *key)
 {
@@ -80,7 +80,7 @@ int dm_release(struct dm_runtime *runtime, const char *key)
 
 /* ---- dying ------------------------------------------------------------------------------- */
 
-/* A renewal that is on the way was posted before; the answer finds no claim. */
+/* A renewal on the way was posted before; its answer finds no claim. */
 int dm_release_abandon(struct dm_runtime *runtime, const char *key)
 {
     struct dm_claim *claim;
@@ -130,8 +130,8 @@ static bool may_renew(struct dm_runtime *runtime, uint64_t attempt)
 }
 
 /*
- * While the hold is certain: a later renewal could bring a hold back that is over, on a new server; so could one behind
- * the release of a process that exits.  State lock held, and given up meanwhile.
+ * Only while the hold is certain: a later renewal could bring back, on a new server, a hold that is over, and so could
+ * one sent after the release of a process that exits.  State lock held, and given up while waiting.
  */
 static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
                               char ret_reason[DM_REASON_ROOM])

@@ -11,13 +11,13 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
 int dm_release_renew(struct dm_runtime *runtime, const char *key);
 
 /*
- * After "not the owner" to the first request about a hold that goes on: renews the hold while certain, which puts the
- * hold back on a server that came without the data of the server before.  OWNED: ask again.  UNKNOWN: the hold was
- * broken, or is not certain any more.  NOTHING, REFUSED: the attempt may own.
+ * To be called after "not the owner" to the first request about a hold that goes on.  Renews the hold while it is
+ * certain, which restores it on a server that came without the data of the previous one.  OWNED: ask again.  UNKNOWN:
+ * the hold was broken, or is no longer certain.  NOTHING, REFUSED: the attempt may own.
  */
 enum dm_verdict dm_release_reclaim(struct dm_runtime *runtime, uint64_t attempt);
 
-/* The calling thread's hold ends without a message to anybody, like the hold of a killed process.  0, EPERM. */
+/* Ends the calling thread's hold without a message to anybody, like the hold of a killed process.  0, EPERM. */
 int dm_release_abandon(struct dm_runtime *runtime, const char *key);
 
 /* The same for all holds of the calling thread. */

@@ -7,10 +7,10 @@
 #include "base/self.h"
 #include "process/claims/ending.h"
 
-/* How long a thread waits for the inbox before the next try to lock without the inbox. */
+/* How long a thread waits for the inbox before it tries to lock without it. */
 #define INBOX_NS DM_NS_PER_S
 
-/* Pauses between tries while the server answers that the server is not ready. */
+/* The longest pause between tries while the server answers that it is not ready. */
 #define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
 
 void dm_wait_lock(struct dm_wait *wait)
@@ -26,7 +26,6 @@ bool dm_wait_make_claim(struct dm_wait *wait)
     return wait->claim != NULL;
 }
 
-/* The server answers, but is not ready: leave the server some time. */
 void dm_wait_rest(struct dm_wait *wait)
 {
     struct dm_deadline until = dm_deadline_sooner(&wait->patience, wait->pause_ns);

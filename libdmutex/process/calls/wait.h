@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One call that waits for a mutex, on the caller's stack: dmutex_lock() and similar functions, and the way back from a
- * condition.  The claim says how far the call is; dm_wait_run() goes on from there until the mutex is owned or cannot
- * be owned.
+ * One call that waits for a mutex, on the caller's stack: dmutex_lock() and similar functions, and the return from a
+ * condition.  The claim says how far the call has got; dm_wait_run() goes on from there until the mutex is owned or
+ * cannot be owned.
  */
 #ifndef DM_PROCESS_CALLS_WAIT_H
 #define DM_PROCESS_CALLS_WAIT_H
@@ -15,10 +15,10 @@ enum {
     DM_SIT = -2    /* the thread sits in the line, or goes on sitting there */
 };
 
-/* The first of the pauses, each longer, between tries while the server answers that the server is not ready. */
+/* The first of the growing pauses between tries while the server answers that it is not ready. */
 #define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
 
-/* A mutex object, read and checked: the object itself is not touched any more. */
+/* A mutex object, read and checked; the object itself is not touched again. */
 struct dm_target {
     char key[DMUTEX_NAME_MAX_NP + 2]; /* as in struct dm_name */
     int type;
@@ -26,7 +26,7 @@ struct dm_target {
     bool is_anonymous;
     bool is_fair;
     uint32_t lease_ms;     /* 0: the default */
-    uint32_t own_lease_ms; /* as the object spells the lease */
+    uint32_t own_lease_ms; /* as set in the object */
     uint32_t maxhold_ms;
     uint32_t linger_ms;
 };
@@ -35,25 +35,25 @@ struct dm_wait {
     struct dm_runtime *runtime;
     const struct dm_target *target;
     struct dm_name *name;   /* pinned */
-    struct dm_claim *claim; /* NULL: the thread sits in the line, or another thread has taken the claim over */
+    struct dm_claim *claim; /* NULL: the thread sits in the line, or another thread has taken over the claim */
     bool may_wait;
-    bool is_pledged; /* gave the hold up for a condition: return with the mutex, or when nobody can have the mutex */
+    bool is_pledged; /* gave up the hold for a condition: must return with the mutex, unless nobody can have it */
     unsigned depth;  /* of the hold, once owned */
     struct dm_deadline deadline; /* the caller's */
-    struct dm_deadline patience; /* for the server: how long an answer is waited for */
+    struct dm_deadline patience; /* how long to wait for an answer of the server */
     bool is_timed_out;           /* the deadline ended a wait on a condition */
 
     /*
-     * How the call sleeps, without the state lock, true if woken.  The action at the deadline, with the state lock,
-     * given up meanwhile: a result or DM_GO_ON.
+     * sleep() is called without the state lock and returns true if woken.  settle() is called at the deadline with the
+     * state lock, which it may give up for a time, and returns a result or DM_GO_ON.
      */
     bool (*sleep)(struct dm_wait *wait, const struct dm_deadline *until);
     int (*settle)(struct dm_wait *wait);
 
     bool has_waited;        /* the mutex was not free: for the counters */
-    bool is_inbox_needed;   /* the store said busy before we could be told of a grant */
+    bool is_inbox_needed;   /* the store said busy while no message could have told us of a grant */
     int64_t grace_ms;       /* of the last answer */
-    struct dm_origin asked; /* the server of a request without an answer; run 0: none */
+    struct dm_origin asked; /* the server of an unanswered request; run 0: none */
     int64_t pause_ns;
     int64_t began_ns, explain_ns; /* see explain.h */
     int looks_in_vain;            /* see is_server_gone() */
@@ -68,26 +68,28 @@ bool dm_wait_make_claim(struct dm_wait *wait);
 
 enum dm_phase dm_wait_phase(struct dm_wait *wait);
 
-/* Until when a thread without news sleeps before looking at the server (DMUTEX_ONDOWN=fail), or the call's deadline. */
+/* Until when a thread without news sleeps before it checks the server (DMUTEX_ONDOWN=fail), or the call's deadline. */
 struct dm_deadline dm_wait_limit(const struct dm_wait *wait);
 
-/* DMUTEX_ONDOWN=fail: a waiter looks now and then for the server; twice without a server, the waiter fails. */
+/*
+ * DMUTEX_ONDOWN=fail: a waiter checks now and then whether the server can be asked, and fails after two checks in vain.
+ */
 bool dm_wait_is_server_gone(struct dm_wait *wait);
 
 /*
- * Grants must be able to reach us before the thread asks for a place in the queue.  Without an inbox the thread goes on
- * asking without a place: slowly, but the lock stays within reach.  The name is pinned; state lock held, and given up
- * meanwhile.
+ * Waits until grants can reach us, because only then may the thread ask for a place in the queue.  Without an inbox it
+ * keeps asking without a place, which is slow, but can still get the lock.  The name is pinned.  State lock held, and
+ * given up during the wait.
  */
 void dm_wait_for_inbox(struct dm_wait *wait, const struct dm_name *name);
 
 /*
- * Waits until messages about the mutex of the target, which the process uses, can reach us, or for a while; the reason
- * is noted.  State lock held, and given up meanwhile.
+ * Waits a while for messages about the target's mutex to be able to reach us, if the process uses that mutex; notes the
+ * reason if they cannot.  State lock held, and given up during the wait.
  */
 void dm_wait_open_inbox(struct dm_wait *wait);
 
-/* The server answers, but is not ready: leave the server some time. */
+/* The server answers, but is not ready: leaves it some time. */
 void dm_wait_rest(struct dm_wait *wait);
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
