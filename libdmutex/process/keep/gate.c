@@ -3,7 +3,7 @@
 
 struct dm_mutex dm_gate = DM_MUTEX_INITIALIZER(DM_RANK_GATE);
 
-/* The thread has no lock of the library in the callback. */
+/* The thread holds no lock of the library in the callback. */
 void dm_gate_leave(void)
 {
     dm_assert_held(DM_RANK_GATE);

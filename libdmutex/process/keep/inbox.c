@@ -3,7 +3,7 @@
 
 #include "process/claims/steps.h"
 
-/* The message's answer is borrowed: the step reads it before the message goes. */
+/* Borrows the message's answer: the step reads it before the message is freed. */
 static struct dm_event event_of(const struct dm_message *message)
 {
     static const enum dm_event_kind kinds[] = {
@@ -15,7 +15,7 @@ static struct dm_event event_of(const struct dm_message *message)
     return (struct dm_event){ .kind = kinds[message->kind], .request = message->request, .answer = &message->answer };
 }
 
-/* A message about an attempt that is over gets no answer: the release is on the way. */
+/* A message about an attempt that is over is ignored: its release is on the way. */
 void dm_inbox_take(void *user, const struct dm_message *message)
 {
     struct dm_runtime *runtime = user;

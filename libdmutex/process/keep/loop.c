@@ -23,7 +23,7 @@
 
 struct dm_loop {
     struct dm_alarm alarm;
-    struct dm_runtime *runtime; /* changed by dm_loop_serve() at any time: read by served() */
+    struct dm_runtime *runtime; /* dm_loop_serve() may change it at any time: read it with served() */
     GMainContext *context;
     GSource *source;
     struct dm_watch watch; /* the bell, and the store's */
@@ -35,8 +35,8 @@ static struct dm_loop *the_loop; /* of this process; rank START guards the makin
 static __thread struct dm_loop *own_loop; /* set in the loop thread */
 
 /*
- * Descriptors that the loop waits for are polled here and not told to glib, because glib writes to its own eventfd with
- * every change.  Nobody else writes to that eventfd: the eventfd is not polled, and nothing is ready for glib.
+ * Polls the loop's descriptors itself instead of adding them to GLib, which writes to its own eventfd at every change.
+ * Nobody else writes to that eventfd, so it is not polled, and nothing is ever ready for GLib.
  */
 static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 {
@@ -55,8 +55,8 @@ static gint poll_outside_gate(GPollFD *fds, guint count, gint timeout_ms)
 }
 
 /*
- * Call once in each step, for the whole step.  A runtime that was retired meanwhile is still there, and has nothing
- * left to do.
+ * Each step calls this once, and uses that runtime throughout: if it is retired in between, it still exists, and has
+ * nothing left to do.
  */
 static struct dm_runtime *served(const struct dm_loop *loop)
 {
@@ -65,7 +65,7 @@ static struct dm_runtime *served(const struct dm_loop *loop)
 
 /* ---- events to wait for ------------------------------------------------------------------ */
 
-/* Before each sleep, by the loop thread.  A change after this point rings the bell, and the sleep ends at once. */
+/* The loop thread calls this before each sleep.  A later change rings the bell, which ends the sleep at once. */
 static void plan(struct dm_loop *loop)
 {
     struct dm_runtime *runtime = served(loop);
@@ -79,15 +79,15 @@ static void plan(struct dm_loop *loop)
     dm_store_note_look(runtime->store, loop->planned_ns);
 }
 
-/* GLib makes a source of any size; the loop's address is behind its own part. */
+/* GLib makes a source of any size; the loop's address follows GLib's part. */
 static struct dm_loop *loop_of(GSource *source)
 {
     return *(struct dm_loop **)(source + 1);
 }
 
 /*
- * glib sleeps by CLOCK_MONOTONIC and in milliseconds; every turn compares CLOCK_BOOTTIME again.
- * Not by g_source_set_ready_time(): that function wakes the very loop that is about to sleep.
+ * GLib sleeps by CLOCK_MONOTONIC and in milliseconds; every turn compares CLOCK_BOOTTIME again.  We do not use
+ * g_source_set_ready_time(), because it wakes the loop that is about to sleep.
  */
 static gboolean prepare(GSource *source, gint *ret_timeout_ms)
 {
@@ -118,7 +118,7 @@ static gboolean check(GSource *source)
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
-/* By the moment itself, not by what woke the loop: a bell may ring early, and a sleep may end late. */
+/* Checks the time, not what woke the loop: a bell may ring early, and a sleep may end late. */
 static bool is_pump_due(struct dm_loop *loop)
 {
     bool is_due;
@@ -171,7 +171,7 @@ static void *run(void *user)
 
 /* ---- beginning --------------------------------------------------------------------------- */
 
-/* A thread that has logged with a lock held may sleep before it can hand the line over. */
+/* A thread that has logged with a lock held may sleep before it can deliver the line, so the loop thread does. */
 static void log_kept(void)
 {
     struct dm_loop *loop = __atomic_load_n(&the_loop, __ATOMIC_ACQUIRE);
@@ -180,14 +180,14 @@ static void log_kept(void)
         dm_alarm_ring(&loop->alarm);
 }
 
-/* All signals are blocked there, so that the program's handlers run in the program's threads. */
+/* All signals are blocked in the thread, so that the program's handlers run in the program's threads. */
 static bool start_thread(struct dm_loop *loop)
 {
     errno = dm_thread_start(run, loop);
     return errno == 0;
 }
 
-/* glib ends the program when the descriptor that a context needs cannot be had. */
+/* GLib aborts the program if it cannot open the descriptor that a context needs. */
 static bool can_have_context(void)
 {
     int fd = eventfd(0, EFD_CLOEXEC);
@@ -198,8 +198,8 @@ static bool can_have_context(void)
 }
 
 /*
- * All that may fail comes before the thread; GLib itself ends the process without memory, at this one place of a
- * process's life.
+ * Everything that may fail comes before the thread.  Without memory GLib aborts the process; this is the only place,
+ * once in the life of a process.
  */
 static struct dm_loop *make(struct dm_runtime *runtime)
 {
@@ -235,7 +235,7 @@ static struct dm_loop *make(struct dm_runtime *runtime)
 }
 
 /*
- * A second runtime takes the loop over: the retired one has no work left, and its connections have ended or are about
+ * A second runtime takes over the loop: the retired one has no work left, and its connections have ended or are about
  * to.
  */
 bool dm_loop_serve(struct dm_runtime *runtime)
@@ -254,28 +254,28 @@ bool dm_loop_serve(struct dm_runtime *runtime)
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-/* A fork inside a callback of the application finds the gate left by this very thread. */
+/* If a callback of the application forks, this same thread has released the gate. */
 void dm_loop_fork_prepare(void)
 {
     dm_mutex_lock(&dm_gate);
 }
 
-/* The thread goes on from its poll, or from its wait for the gate. */
+/* The loop thread goes on from its poll, or from its wait for the gate. */
 void dm_loop_fork_parent(void)
 {
     dm_mutex_unlock(&dm_gate);
 }
 
 /*
- * The thread is not in the child, and its context is left unfreed: GLib's locks may be held in it. The next use of a
- * mutex makes another loop.
+ * The child does not have the thread, and leaves its context unfreed, because locks of GLib may be held in it.  The
+ * next use of a mutex makes another loop.
  */
 void dm_loop_fork_child(void)
 {
     dm_mutex_reset(&dm_gate);
     if (the_loop) {
         dm_bell_close(the_loop->alarm.bell);
-        the_loop->alarm.bell = DM_BELL_GONE; /* a call that the fork has interrupted may still ring */
+        the_loop->alarm.bell = DM_BELL_GONE; /* a call that the fork interrupted may still ring */
     }
     the_loop = own_loop = NULL;
     dm_alarm_is_own = false;

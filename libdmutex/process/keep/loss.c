@@ -17,7 +17,7 @@ struct loss {
     char name[DMUTEX_NAME_MAX_NP + 1];
 };
 
-/* Copies name and token, because the record may go while the application is told. */
+/* Copies name and token, because the record may be freed while the application's callback runs. */
 static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
 {
     const struct dm_claim *claim = dm_due_first(&runtime->registry, DM_WANTS_TELL, DM_NEVER);
@@ -31,8 +31,8 @@ static bool next_loss(struct dm_runtime *runtime, struct loss *ret_loss)
 }
 
 /*
- * The gate is left for the callback, which may fork, or use mutexes of its own; the loss stays untold in the core until
- * the callback has returned, so that no other thread is granted the lock before.
+ * Releases the gate for the callback, which may fork, or use mutexes itself.  For the core the loss stays unreported
+ * until the callback has returned, so that no other thread is granted the lock before that.
  */
 static void tell(const struct dm_runtime *runtime, const struct loss *loss)
 {
@@ -57,8 +57,8 @@ static void tell(const struct dm_runtime *runtime, const struct loss *loss)
 }
 
 /*
- * One after the other: a callback that takes long keeps renewals back, as dmutex_configure_np(3) says. The claim is
- * looked up again, because its thread may have closed it meanwhile.
+ * One after the other: a callback that takes long delays renewals, as dmutex_configure_np(3) says.  The claim is looked
+ * up again, because its thread may have closed it during the callback.
  */
 void dm_loss_tell_all(struct dm_runtime *runtime)
 {

@@ -20,7 +20,7 @@
 
 #define LABELS_ROOM (2 * DM_PROGRAM_ROOM + 40)
 
-/* The labels of all lines.  The program is one printable word, in which the format has two bytes to escape. */
+/* The labels of all lines.  `program` is one printable word; the format makes us escape two bytes of it. */
 static void write_labels(char ret_labels[LABELS_ROOM], const char *program, int pid)
 {
     char *to = ret_labels + sprintf(ret_labels, "program=\"");
@@ -44,13 +44,13 @@ static void write_counter(FILE *file, const char *labels, const char *name, uint
     fprintf(file, "%s{%s} %" PRIu64 "\n", name, labels, value);
 }
 
-/* By whole numbers: the application's locale may have another decimal point. */
+/* Uses whole numbers, because the application's locale may have another decimal point. */
 static void write_seconds(FILE *file, uint64_t ns)
 {
     fprintf(file, "%" PRIu64 ".%09" PRIu64, ns / DM_NS_PER_S, ns % DM_NS_PER_S);
 }
 
-/* Each bucket of Prometheus' has the counts of the buckets before, too. */
+/* Prometheus' buckets are cumulative. */
 static void write_histogram(FILE *file, const char *labels, const char *name,
                             const uint64_t counts[DMUTEX_STATS_BUCKETS_NP], uint64_t sum_ns, const char *help)
 {
@@ -93,7 +93,7 @@ static void write_waiting(FILE *file, const struct dm_gauge *gauge)
     fprintf(file, "%u", gauge->waiting);
 }
 
-/* A moment, not an age: the file is not written again while a hold only goes on. */
+/* Writes a time, not an age, because the file is not rewritten while a hold only goes on. */
 static void write_oldest(FILE *file, const struct dm_gauge *gauge)
 {
     struct timespec now;
@@ -146,7 +146,7 @@ void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_g
 
 /* ---- gauges ------------------------------------------------------------------------------ */
 
-/* A name as a label's value: bytes that the format or a terminal could misread are written as in `dmutex list`. */
+/* A name as a label's value.  Bytes that the format or a terminal could misread are written as in `dmutex list`. */
 static char *label_of(const char *name)
 {
     char *label = NULL;
@@ -186,7 +186,7 @@ struct measuring {
     bool has_names;
 };
 
-/* Asked of each name until the room is full.  The records of conditions have no claims of their own. */
+/* Called for each name until the room is full.  The records of conditions have no claims of their own. */
 static bool is_room_full(struct dm_name *name, void *user)
 {
     struct measuring *measuring = user;
@@ -205,7 +205,7 @@ static bool is_room_full(struct dm_name *name, void *user)
     return gauges->count == DM_METRICS_NAMES;
 }
 
-/* NULL without memory.  The names are copied under the state lock and written without it. */
+/* NULL without memory.  Names are copied under the state lock, and written without it. */
 static struct dm_gauges *measure(struct dm_runtime *runtime)
 {
     struct dm_gauges *gauges = calloc(1, sizeof *gauges);
@@ -253,8 +253,8 @@ char *dm_metrics_path(const char *pattern, int pid)
 }
 
 /*
- * In the folder of the file, so that rename() works, and by a name that the collector passes over.  A file of that name
- * is left by a killed process of the same number.
+ * The temporary file is in the folder of the file, so that rename() works, and has a name that the collector ignores.
+ * An existing file of that name was left by a killed process with the same id.
  */
 static FILE *open_beside(int folder, const char *name)
 {
@@ -269,7 +269,7 @@ static FILE *open_beside(int folder, const char *name)
     return file;
 }
 
-/* A reader sees the old file or the new file, never half of one. */
+/* A reader sees the old file or the new one, never half of one. */
 static bool replace_in(int folder, const char *name, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     char program[DM_PROGRAM_ROOM];
@@ -296,8 +296,8 @@ static bool replace_in(int folder, const char *name, const dmutex_stats_t *stats
 }
 
 /*
- * Root goes by no link of another user, who could have files made or replaced elsewhere.  The folder may be another
- * user's: nothing in it is read or followed.  False with errno, and with the place that is to blame, or "".
+ * Root follows no link of another user, who could otherwise have files made or replaced elsewhere.  The folder may be
+ * another user's: nothing in it is read or followed.  False with errno, and the path that is to blame, or "".
  */
 static bool replace(const char *path, const dmutex_stats_t *stats, const struct dm_gauges *gauges,
                     struct dm_fault *ret_fault)
@@ -319,10 +319,10 @@ static bool replace(const char *path, const dmutex_stats_t *stats, const struct 
     return is_good;
 }
 
-/* Of this process, for all its runtimes. */
+/* Once per process, for all its runtimes. */
 static bool is_told;
 
-/* A file for all users may name a folder that this user may not write. */
+/* A file for all users may name a folder that this user may not write to, so that is not logged. */
 static void write_file(const struct dm_metrics *metrics, const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     int kept = errno;
@@ -339,7 +339,7 @@ static void write_file(const struct dm_metrics *metrics, const dmutex_stats_t *s
     errno = kept;
 }
 
-/* Every change of a counter makes the sum greater, and a change of the gauges alone makes it another. */
+/* Every change of a counter increases the sum, and a change of the gauges alone makes it different. */
 static uint64_t sum_of(const dmutex_stats_t *stats, const struct dm_gauges *gauges)
 {
     const uint64_t *counter = &stats->acquired_from_server;
@@ -353,7 +353,7 @@ static uint64_t sum_of(const dmutex_stats_t *stats, const struct dm_gauges *gaug
     return sum + (gauges && gauges->is_up);
 }
 
-/* By the holder of the gate.  True if anything has changed since the last time. */
+/* The caller holds the gate.  True if anything has changed since the last time. */
 static bool write_changes(struct dm_runtime *runtime)
 {
     struct dm_metrics *metrics = &runtime->metrics;
@@ -382,7 +382,7 @@ void dm_metrics_init(struct dm_metrics *metrics, const struct dm_settings *setti
         metrics->path = dm_metrics_path(settings->metrics, (int)getpid());
 }
 
-/* A call that ends while the counters are read arms anew, and is in the next file. */
+/* A call that ends while the counters are read arms again, and is in the next file. */
 static bool take_turn(struct dm_runtime *runtime, bool *ret_has_claims)
 {
     struct dm_metrics *metrics = &runtime->metrics;
@@ -400,7 +400,7 @@ static bool take_turn(struct dm_runtime *runtime, bool *ret_has_claims)
     return is_due;
 }
 
-/* While the process has a claim, threads may count without arming, by the fast path. */
+/* While the process has a claim, the fast path may change the counters without arming. */
 void dm_metrics_run(struct dm_runtime *runtime)
 {
     bool has_claims, has_changed;
@@ -415,7 +415,7 @@ void dm_metrics_run(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
-/* The gate keeps the loop thread, which may be writing, from putting older numbers in the place of the last. */
+/* Takes the gate, so that the loop thread, which may be writing, does not replace the last numbers by older ones. */
 void dm_metrics_end(struct dm_runtime *runtime)
 {
     bool is_used;

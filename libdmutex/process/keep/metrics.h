@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DMUTEX_METRICS=PATH: the counters of dmutex_stats_np() as a text file, for the textfile collector of Prometheus'
- * node_exporter; and gauges: what the process holds and waits for at the moment of writing.
+ * node_exporter, and gauges of what the process holds and waits for at the time of writing.
  *
  * The loop thread writes the file at the first lock call of the process and, while anything changes, every
- * DM_METRICS_NS; exit() writes the file once more.  While nothing changes and the process has no claim, nobody wakes up
- * for the file: the end of a lock call by the state lock arms the next writing.
+ * DM_METRICS_NS; exit() writes it once more.  While nothing changes and the process has no claim, nobody wakes up for
+ * the file: the next lock call that takes the state lock arms it again.
  */
 #ifndef DM_PROCESS_KEEP_METRICS_H
 #define DM_PROCESS_KEEP_METRICS_H
@@ -21,14 +21,14 @@
 
 struct dm_settings;
 
-/* Lines of more names would cost the collector more than they tell. */
+/* Lines for more names would cost the collector more than they are worth. */
 #define DM_METRICS_NAMES 1000
 
-/* Holds and waits of this process for one name, or for all. */
+/* What this process holds and waits for, of one name or of all. */
 struct dm_gauge {
     char *name; /* NULL: all */
     unsigned held, waiting;
-    int64_t oldest_ns; /* when the hold that lasts longest began, by the boot clock, as far as known; 0: none */
+    int64_t oldest_ns; /* when the longest present hold began, by the boot clock, as far as known; 0: none */
 };
 
 struct dm_gauges {
@@ -37,19 +37,19 @@ struct dm_gauges {
     struct dm_gauge each[DM_METRICS_NAMES];
 };
 
-/* Without memory there is no file. */
+/* Without memory, no file is written. */
 void dm_metrics_init(struct dm_metrics *metrics, const struct dm_settings *settings);
 
-/* Writes the file, if due and if anything has changed.  By the loop thread, no lock but the gate held. */
+/* Writes the file, if due and if anything has changed.  The loop thread, which holds no lock but the gate. */
 void dm_metrics_run(struct dm_runtime *runtime);
 
 /* Writes the file for the last time, at exit().  No lock held. */
 void dm_metrics_end(struct dm_runtime *runtime);
 
-/* Replaces each %p by the process id.  To be freed; NULL without memory. */
+/* Replaces each %p by the process id.  The caller frees the result; NULL without memory. */
 char *dm_metrics_path(const char *pattern, int pid);
 
-/* Writes all metrics in the text format of Prometheus.  gauges NULL: none, for want of memory. */
+/* Writes all metrics in the text format of Prometheus.  gauges NULL: there was no memory for them. */
 void dm_metrics_write(FILE *file, const dmutex_stats_t *stats, const struct dm_gauges *gauges, const char *program,
                       int pid);
 

@@ -16,37 +16,37 @@
 #include "process/keep/metrics.h"
 #include "process/keep/returns.h"
 
-/* Renewals and polls due so much later go along in the same batch. */
+/* Renewals that are due within 1 / ALONG_PART of the renewal interval go along in the same batch. */
 #define ALONG_PART 3
 
 enum batch_kind { RENEWALS, POLLS };
 
 /*
- * No more batches of a kind are under way to one server.  Thousands posted at once would all wait for the same slow
- * server while the command_timeout of each batch runs, and again after the reconnect.
+ * The most batches of a kind under way to one server.  Thousands posted at once would all wait for the same slow server
+ * while the command_timeout of each runs, and again after the reconnect.
  */
 #define UNDER_WAY_MOST 16
 
-/* Then the next batches go out together, with few turns of the loop. */
+/* At this number, after UNDER_WAY_MOST, the next batches go out together, with few turns of the loop. */
 #define UNDER_WAY_REFILL (UNDER_WAY_MOST / 2)
 
-/* One script call about many attempts; the names are pinned until the answer. */
+/* One script call about many attempts.  The names are pinned until the answer. */
 struct batch {
     struct dm_runtime *runtime;
     enum batch_kind kind;
-    struct dm_lane *lane; /* where the batch is under way; NULL: it was not sent */
+    struct dm_lane *lane; /* on which the batch is under way; NULL: it was not sent */
     int count;
     struct dm_name *names[DM_BATCH];
     union {
         struct dm_ask asks[DM_BATCH];
         struct dm_renewal renewals[DM_BATCH];
     } of;
-    struct dm_crowd crowds[DM_BATCH]; /* of the questions, as far as they have one */
+    struct dm_crowd crowds[DM_BATCH]; /* of the requests that have one */
 };
 
 /* ---- contents of a batch ----------------------------------------------------------------- */
 
-/* The name is pinned, because the batch uses its keys without the lock. */
+/* Pins the name, because the batch uses its keys without the lock. */
 static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
     batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
@@ -61,7 +61,7 @@ static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now
     dm_registry_pin(claim->name);
 }
 
-/* Nobody of ours waits there: a poll of attempt 0 serves the waiters of others. */
+/* None of our threads waits for the name: a poll of attempt 0 serves other processes' waiters. */
 static void add_serving(struct batch *batch, struct dm_name *name)
 {
     name->must_serve = false;
@@ -70,16 +70,16 @@ static void add_serving(struct batch *batch, struct dm_name *name)
     dm_registry_pin(name);
 }
 
-/* Renewals due within this time go along with a due renewal of the claim's lease. */
+/* Renewals due within this time go along with a due renewal of this claim's lease. */
 static int64_t along_ns(const struct dm_claim *claim)
 {
     return claim->hold.lease_ms * DM_NS_PER_MS / (3 * ALONG_PART);
 }
 
 /*
- * Once a renewal must go out, the renewals that are due a little later go along, the earliest first: where there is
- * time for some only, each hold has its turn.  Each renewal is sent as of a moment at which the hold was certain, also
- * if the process is stopped after this check: a new server believes the renewal.
+ * Once a renewal must go out, those that are due a little later go along, the earliest first, so that each hold has its
+ * turn even if there is time for only some.  A renewal carries a time at which the hold was certain, even if the
+ * process is stopped after this check, because a new server believes the renewal.
  */
 static void collect_renewals(struct batch *batch, int64_t now_ns)
 {
@@ -92,11 +92,11 @@ static void collect_renewals(struct batch *batch, int64_t now_ns)
         if (dm_hold_is_certain(&claim->hold, now_ns))
             add_renewal(batch, claim, now_ns);
         else
-            dm_step_kind(batch->runtime, claim, DM_EV_TIME); /* lost: no renewal any more */
+            dm_step_kind(batch->runtime, claim, DM_EV_TIME); /* lost, so no longer renewed */
     }
 }
 
-/* No polls go along early: each waiter has a moment at which a holder's lease can end. */
+/* No poll goes along early: each is due when a holder's lease can end. */
 static void collect_polls(struct batch *batch, int64_t now_ns)
 {
     struct dm_claim *claim;
@@ -105,7 +105,7 @@ static void collect_polls(struct batch *batch, int64_t now_ns)
         add_poll(batch, claim, now_ns);
 }
 
-/* Marks holds lost whose certainty has ended, and gives idle holds back. */
+/* Marks as lost the holds that are no longer certain, and gives idle holds back. */
 static void let_time_pass(struct dm_runtime *runtime)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -119,7 +119,7 @@ static void let_time_pass(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
-/* Takes the name if it is to be served.  True if the batch is full then. */
+/* Adds the name if it must be served.  True if the batch is full then. */
 static bool has_filled(struct dm_name *name, void *user)
 {
     struct batch *batch = user;
@@ -129,7 +129,7 @@ static bool has_filled(struct dm_name *name, void *user)
     return batch->count == DM_BATCH;
 }
 
-/* Walks past all names, and only after an answer has said that waiters were left, which is rare. */
+/* Walks over all names, but only after an answer has said that waiters were left, which is rare. */
 static void collect_names_to_serve(struct batch *batch)
 {
     struct dm_registry *registry = &batch->runtime->registry;
@@ -160,7 +160,7 @@ static void move_entry(struct batch *to, struct batch *from, int index)
     to->names[to->count++] = from->names[index];
 }
 
-/* Without memory the batch stays whole: the store sends all requests, and answers when the last answer has come. */
+/* Without memory the batch stays whole: the store sends all requests, and answers when it has the last reply. */
 static struct batch *split_off_other_lanes(struct batch *batch)
 {
     struct dm_store *store = batch->runtime->store;
@@ -184,7 +184,7 @@ static struct batch *split_off_other_lanes(struct batch *batch)
 
 /* ---- pacing ------------------------------------------------------------------------------ */
 
-/* The batch, which has one lane, is under way; false if the lane has enough. */
+/* Counts the batch, which has one lane, as under way; false if the lane has enough. */
 static bool begin_way(struct batch *batch)
 {
     struct dm_runtime *runtime = batch->runtime;
@@ -217,7 +217,7 @@ static bool is_way_full(const struct dm_runtime *runtime, enum batch_kind kind)
     return runtime->under_way[kind] >= UNDER_WAY_MOST * (runtime->lane_count ? runtime->lane_count : 1);
 }
 
-/* While so many batches of a kind are under way, due claims cannot be sent before an answer, which wakes the loop. */
+/* When the way is full, due claims must wait for an answer, which wakes the loop. */
 static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind kind)
 {
     if (is_way_full(runtime, kind))
@@ -225,7 +225,7 @@ static int64_t next_batch_ns(const struct dm_runtime *runtime, enum batch_kind k
     return dm_due_next_ns(&runtime->registry, kind == RENEWALS ? DM_WANTS_RENEW : DM_WANTS_POLL);
 }
 
-/* Looked at without a batch's memory, because most runs have nothing to send. */
+/* Checked before a batch is allocated, because most runs have nothing to send. */
 static bool has_batch(struct dm_runtime *runtime, enum batch_kind kind)
 {
     bool is_due, must_serve;
@@ -239,7 +239,7 @@ static bool has_batch(struct dm_runtime *runtime, enum batch_kind kind)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-/* The number that the answer is for: a later request of the same attempt may be under way. */
+/* The request that the answer is for: a later one of the same attempt may be under way. */
 static struct dm_request request_of(const struct batch *batch, int index, uint64_t *ret_attempt)
 {
     if (batch->kind == POLLS) {
@@ -251,8 +251,8 @@ static struct dm_request request_of(const struct batch *batch, int index, uint64
 }
 
 /*
- * Attempt 0 is no claim, but a name to be served.  A batch that did not arrive leaves the name to be served; a claim
- * plans its own repetition.
+ * Attempt 0 is not a claim but a name to be served.  After a batch that did not arrive, the name must still be served;
+ * a claim plans its own repetition.
  */
 static void take_answer(const struct batch *batch, int index, const struct dm_answer *answer)
 {
@@ -286,7 +286,7 @@ static void take_answers(struct batch *batch, const struct dm_answer *answers)
     free(batch);
 }
 
-/* A dm_answers_fn. */
+/* a dm_answers_fn */
 static void batch_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
     struct batch *batch = user;
@@ -300,7 +300,7 @@ static void batch_answered(void *user, const struct dm_answer *answers, int coun
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-/* Quietly, as the caller holds the state lock; the handlers are called by dm_store_work() in the same run. */
+/* Calls no handlers, because the caller holds the state lock; dm_store_work() calls them in the same run. */
 static bool post_batch(struct batch *batch)
 {
     struct dm_store *store = batch->runtime->store;
@@ -312,8 +312,8 @@ static bool post_batch(struct batch *batch)
 }
 
 /*
- * A lane that has enough holds up no other: its part is not sent, and the claims plan their own repetition.  True if
- * all lanes could be sent to.  State lock held.
+ * A lane that has enough does not delay the others: its part is not sent, and its claims plan their own repetition.
+ * True if every part was sent.  State lock held.
  */
 static bool post_lanes(struct batch *batch)
 {
@@ -333,8 +333,8 @@ static bool post_lanes(struct batch *batch)
 }
 
 /*
- * Chosen and posted under one hold of the state lock: a later release is behind the batch on the connection, so no hold
- * is renewed after the release.  True if there may be more.
+ * Chooses and posts without giving up the state lock in between: a later release follows the batch on the connection,
+ * so no hold is renewed after its release.  True if there may be more.
  */
 static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
 {
@@ -356,7 +356,8 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
     if (batch->count == 0)
         free(batch);
     else
-        is_full = post_lanes(batch) && is_full; /* else names to serve are due again at once: the next turn goes on */
+        is_full = post_lanes(batch) &&
+                  is_full; /* otherwise names to serve are due again at once, which is left to the next turn */
     is_full = is_full && !is_way_full(runtime, kind);
     dm_state_unlock();
     return is_full;
@@ -370,13 +371,13 @@ static bool wants_inbox(struct dm_name *name, void *user)
     return name->wants_inbox;
 }
 
-/* A name whose inbox is wanted, pinned; NULL: no other is. */
+/* A name whose inbox is wanted, pinned; NULL: there is none left. */
 static struct dm_name *next_inbox(struct dm_registry *registry)
 {
     struct dm_name *name = registry->inboxes_wanted ? dm_registry_search(registry, wants_inbox, NULL) : NULL;
 
     if (!name) {
-        registry->inboxes_wanted = 0; /* some may have been forgotten meanwhile */
+        registry->inboxes_wanted = 0; /* some names may have been forgotten */
         return NULL;
     }
     name->wants_inbox = false;
@@ -385,7 +386,7 @@ static struct dm_name *next_inbox(struct dm_registry *registry)
     return name;
 }
 
-/* Outside of the state lock, as handlers may be called. */
+/* Without the state lock, because handlers may be called. */
 static void open_inboxes(struct dm_runtime *runtime)
 {
     struct dm_name *name;
@@ -402,13 +403,16 @@ static void open_inboxes(struct dm_runtime *runtime)
 
 /* ---- a run ------------------------------------------------------------------------------- */
 
-/* Threads that wait on the inbox send nothing for long: the loop asks for them whether the server is still the same. */
+/*
+ * Threads that wait on the inbox send nothing for a long time, so the loop checks for them that the server is still the
+ * same.
+ */
 static int64_t look_at_server(struct dm_runtime *runtime)
 {
     return dm_due_is_any(&runtime->registry, DM_WANTS_POLL) ? dm_store_look(runtime->store) : DM_NEVER;
 }
 
-/* The earliest moment of all orders; what is under way comes back by its answer. */
+/* Plans the next run for the earliest time of all orders; what is under way comes back with its answer. */
 static void plan_next(struct dm_runtime *runtime)
 {
     static const enum dm_want wants[] = { DM_WANTS_TIME, DM_WANTS_RELEASE, DM_WANTS_TELL, DM_WANTS_LOOK };
@@ -425,13 +429,13 @@ static void plan_next(struct dm_runtime *runtime)
 }
 
 /*
- * The order is a part of the promises: losses are noticed before renewals, so that a hold that is over is not renewed,
- * and told before releases (P1).
+ * The order is part of the promises: losses are noticed before renewals, so that a hold that is over is not renewed,
+ * and reported before releases (P1).
  */
 void dm_pump_run(struct dm_runtime *runtime)
 {
     dm_state_lock();
-    dm_alarm_reset(runtime->alarm, DM_NEVER); /* new moments from here on ask for a new run */
+    dm_alarm_reset(runtime->alarm, DM_NEVER); /* a due time set after this asks for a new run */
     dm_state_unlock();
     open_inboxes(runtime);
     let_time_pass(runtime);
@@ -440,13 +444,13 @@ void dm_pump_run(struct dm_runtime *runtime)
     while (run_batch(runtime, POLLS))
         continue;
     dm_store_work(runtime->store);
-    dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after the telling */
+    dm_loss_tell_all(runtime); /* may take long; a lost hold is released only after it is reported */
     dm_returns_send(runtime);
     dm_metrics_run(runtime);
     plan_next(runtime);
 }
 
-/* No claim goes by this step, because connections change neither the phase nor the thread's place. */
+/* No claim is freed by such a step, because connections change neither its phase nor its thread. */
 static void step_all(struct dm_runtime *runtime, enum dm_event_kind kind)
 {
     dm_state_lock();
@@ -455,13 +459,13 @@ static void step_all(struct dm_runtime *runtime, enum dm_event_kind kind)
     dm_state_unlock();
 }
 
-/* By the thread that has read the subscription, without a lock. */
+/* Called without a lock, by the thread that has read the subscription. */
 void dm_pump_resubscribed(struct dm_runtime *runtime)
 {
     step_all(runtime, DM_EV_SUBSCRIBED);
 }
 
-/* A server that has lost its data gets the locks back from the holders. */
+/* A server that has lost its data is told of the locks again by their holders. */
 void dm_pump_reconnected(struct dm_runtime *runtime)
 {
     step_all(runtime, DM_EV_CONNECTED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the wants of all holds of the process (dm_hold_due_ns(), in the orders of due.h) to batches and posts, by the
- * loop thread: time passes, renewals and polls go out in batches, losses are told, then pending releases are sent.
+ * Turns the wants of all holds of the process (dm_hold_due_ns(), in the orders of due.h) into batches and posts, in the
+ * loop thread: it lets time pass, sends renewals and polls in batches, reports losses, then sends pending releases.
  */
 #ifndef DM_PROCESS_KEEP_PUMP_H
 #define DM_PROCESS_KEEP_PUMP_H
@@ -11,10 +11,10 @@
 /* Does the work that is due and plans the next run.  The loop thread, gate held. */
 void dm_pump_run(struct dm_runtime *runtime);
 
-/* The store can be asked again: pending releases go first, then waiting claims are polled. */
+/* The store can be asked again: sends pending releases first, then polls for waiting claims. */
 void dm_pump_reconnected(struct dm_runtime *runtime);
 
-/* The store tells (again): messages may have been missed, so all waiters are polled. */
+/* The store sends messages (again).  Some may have been missed, so all waiters are polled. */
 void dm_pump_resubscribed(struct dm_runtime *runtime);
 
 #endif

@@ -7,7 +7,7 @@
 #include "process/calls/call.h"
 #include "process/claims/steps.h"
 
-/* A release under way: the claim may go before the answer, so the attempt's number is kept. */
+/* A release under way.  The claim may be freed before the answer, so we keep the attempt's number. */
 struct posted {
     struct dm_runtime *runtime;
     uint64_t attempt;
@@ -21,7 +21,7 @@ static void take_release(struct dm_runtime *runtime, uint64_t attempt, const str
     dm_step_released(runtime, attempt, answer ? answer : &nothing);
 }
 
-/* A dm_answers_fn. */
+/* a dm_answers_fn */
 static void release_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
     struct posted *posted = user;
@@ -34,7 +34,7 @@ static void release_answered(void *user, const struct dm_answer *answers, int co
     free(posted);
 }
 
-/* Outside of the state lock: a post may call handlers, which take the lock. */
+/* Without the state lock: a post may call handlers, which take it. */
 static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
 {
     struct posted *posted = malloc(sizeof *posted);
@@ -50,7 +50,9 @@ static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, e
     dm_state_unlock();
 }
 
-/* The claim whose release is due first, now; claims whose lease has ended the hold want none any more. */
+/*
+ * The claim whose release is due first, if due now.  A claim whose lease has ended its hold wants no release any more.
+ */
 static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_ns)
 {
     struct dm_claim *claim;
@@ -64,8 +66,8 @@ static struct dm_claim *next_to_release(struct dm_runtime *runtime, int64_t now_
 }
 
 /*
- * Any thread, and several at once: dm_hold_send() takes the want away under the lock, so no release is sent twice. The
- * lock is given up for each post, and the next claim is looked for from the beginning.
+ * Several threads may do this at once: dm_hold_send() takes the want away under the lock, so no release is sent twice.
+ * The lock is given up for each post, and the search for the next claim starts again.
  */
 void dm_returns_send(struct dm_runtime *runtime)
 {
@@ -101,8 +103,8 @@ static bool is_any_pending(struct dm_runtime *runtime, const struct dm_name *nam
 }
 
 /*
- * A release that the store refuses, or that waits for a loss to be told, is sent again later: nothing is on the way
- * then, so the drain does not wait.
+ * A release that the store refuses, or that waits for a loss to be reported, is sent later.  Nothing is on the way
+ * then, so dm_store_drain() returns at once: hence the pause.
  */
 void dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline)
 {

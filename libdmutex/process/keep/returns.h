@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Releases that a thread has made, and the store has not confirmed. */
+/* Releases that the store has not confirmed yet. */
 #ifndef DM_PROCESS_KEEP_RETURNS_H
 #define DM_PROCESS_KEEP_RETURNS_H
 
@@ -9,8 +9,8 @@
 void dm_returns_send(struct dm_runtime *runtime);
 
 /*
- * Waits until every release of this process, or of one name, is confirmed, or the deadline has passed; sends the
- * releases that are due.  name NULL: all.
+ * Sends the releases that are due, and waits until every release of this process, or of one name, is confirmed, or the
+ * deadline has passed.  name NULL: all.
  */
 void dm_returns_await(struct dm_runtime *runtime, const struct dm_name *name, const struct dm_deadline *deadline);
 
