@@ -9,8 +9,8 @@
 #include "process/keep/returns.h"
 
 /*
- * True while the claim's thread has a question under way: a release before the question would be in vain.  The thread
- * gives the claim back when the answer has come.
+ * True while another thread's request about its claim is under way: a release that arrives before the request would be
+ * in vain.  That thread gives the claim back when it has the answer.
  */
 static bool is_in_question(const struct dm_claim *claim)
 {
@@ -25,7 +25,7 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
     dm_assert_held(DM_RANK_STATE);
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        dm_line_sync(claim); /* for good: no thread enters any more without the state lock */
+        dm_line_sync(claim); /* permanently: no thread enters without the state lock any more */
         if (claim->hold.is_entered != are_holds || (is_in_question(claim) && !are_in_question))
             continue;
         if (claim->hold.is_attended)
@@ -35,7 +35,7 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
     }
 }
 
-/* A refused attempt stays for its thread, which is parked and will never read the refusal: OVER is enough. */
+/* A refused attempt stays for its thread, which is parked and will never read the refusal, so OVER is enough. */
 static bool is_all_given_back(struct dm_runtime *runtime)
 {
     const struct dm_claim *claim;
@@ -48,7 +48,7 @@ static bool is_all_given_back(struct dm_runtime *runtime)
     return !claim;
 }
 
-/* A process that has never reached a server has nothing there. */
+/* A process that has never sent a command has nothing on a server. */
 static bool has_asked(struct dm_runtime *runtime)
 {
     struct dm_traffic traffic;
@@ -57,7 +57,7 @@ static bool has_asked(struct dm_runtime *runtime)
     return traffic.commands > 0;
 }
 
-/* Until all is given back and confirmed, or the deadline has passed. */
+/* Waits until all is given back and confirmed, or the deadline has passed. */
 static void await_all(struct dm_runtime *runtime, const struct dm_deadline *deadline)
 {
     while (has_asked(runtime) && !is_all_given_back(runtime) && dm_deadline_left_ns(deadline) > 0) {
@@ -67,7 +67,7 @@ static void await_all(struct dm_runtime *runtime, const struct dm_deadline *dead
     }
 }
 
-/* Waiting places first, so that the server grants no released hold to a place of the same process. */
+/* Gives back places in queues first, so that the server does not grant a released hold to this process again. */
 static void give_back_everything(struct dm_runtime *runtime, bool are_in_question)
 {
     dm_state_lock();
@@ -80,8 +80,8 @@ static void give_back_everything(struct dm_runtime *runtime, bool are_in_questio
 }
 
 /*
- * exit() waits for command_timeout at most: half of it for threads that have a question under way, and the rest with
- * their questions given up: no question that waits for a connection follows the release of its claim.
+ * exit() waits for command_timeout at most: half of it for threads whose requests are under way, and the rest after
+ * those requests are given up, so that none that still waits for a connection follows the release of its claim.
  */
 void dm_exit_process(struct dm_runtime *runtime)
 {
@@ -95,7 +95,7 @@ void dm_exit_process(struct dm_runtime *runtime)
     give_back_everything(runtime, false);
     await_all(runtime, &sooner);
     dm_self_end_questions();
-    give_back_everything(runtime, true); /* a signal handler may keep a thread in its question */
+    give_back_everything(runtime, true); /* a signal handler may keep a thread in its request */
     await_all(runtime, &deadline);
     dm_metrics_end(runtime);
     dm_log_deliver();

@@ -2,10 +2,10 @@
 /*
  * The end of a process by exit() or quick_exit(): claims are given back, other threads are parked.
  *
- * exit() has begun for the mutexes when the library's destructor runs: after the handlers of atexit() and the
- * destructors of the program and of all libraries linked against libdmutex.  So a handler may still stop and join
- * threads while they lock.  From then on the thread in exit() goes on using mutexes.  Any other thread is parked in its
- * call about a mutex, without a lock of the library, until the process is gone.
+ * For mutexes, exit() begins when the library's destructor runs: after the atexit() handlers, and after the destructors
+ * of the program and of all libraries linked against libdmutex.  So a handler may still stop and join threads that
+ * lock.  From then on only the thread in exit() may go on using mutexes; any other thread is parked in its call about a
+ * mutex, without a lock of the library, until the process is gone.
  */
 #ifndef DM_PROCESS_LIFE_EXIT_H
 #define DM_PROCESS_LIFE_EXIT_H
@@ -13,9 +13,8 @@
 #include "process/claims/process.h"
 
 /*
- * The process ends, by the calling thread.  Gives all claims back and awaits the answers, command_timeout at most, and
- * writes the file of DMUTEX_METRICS.
- * runtime NULL: none was made.  No lock held.
+ * The calling thread ends the process.  Gives back all claims, waits for the answers, for command_timeout at most, and
+ * writes the file of DMUTEX_METRICS.  runtime NULL: none was made.  No lock held.
  */
 void dm_exit_process(struct dm_runtime *runtime);
 

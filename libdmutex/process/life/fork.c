@@ -13,16 +13,18 @@
 #include "spawn/local.h"
 
 /*
- * fork(): all locks are taken in their order, so that the child's copy of every table is whole and no command is half
+ * fork() takes all locks, in their order, so that the child's copy of every table is whole, and no command is half
  * written.
  *
- * Not in a signal handler that has interrupted a section of the library in this very thread: the handler would wait for
- * its own thread.  The child needs no table, because the child begins anew.  A socket that another thread is just
- * opening may go along then; so the server may see the parent alive as long as the child.
+ * But not in a signal handler that has interrupted a section of the library in the same thread, because it would wait
+ * for itself.  The child starts from scratch and needs no table, but it may inherit a socket that another thread is
+ * just opening; then the server may take the parent to be alive as long as the child is.
  */
 static __thread bool is_fork_bare;
 
-/* In the order of the ranks, GATE to LOG; the other two undo it in the reverse order. */
+/*
+ * Takes the locks in the order of their ranks, GATE to LOG; the other two handlers release them in the reverse order.
+ */
 void dm_runtime_fork_prepare(void)
 {
     is_fork_bare = !dm_mutex_holds_none();
@@ -51,9 +53,9 @@ void dm_runtime_fork_parent(void)
 }
 
 /*
- * The child closes the parent's sockets, forgets the parent's tables unfreed, and begins anew when used.  A call that
- * the handler has interrupted ends in the child with ENOLCK if the call needs the server, and never speaks in the
- * parent's name.
+ * The child closes the parent's sockets, forgets the parent's tables without freeing them, and starts from scratch when
+ * it first uses a mutex.  A call that the forking signal handler has interrupted ends in the child with ENOLCK if it
+ * needs the server, and never uses the parent's identity.
  */
 void dm_runtime_fork_child(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables, sockets and locks of the library around fork(): its three handlers. */
+/* The three handlers of fork(), for the tables, sockets and locks of the library. */
 #ifndef DM_PROCESS_LIFE_FORK_H
 #define DM_PROCESS_LIFE_FORK_H
 

@@ -11,17 +11,17 @@
 #include "process/life/exit.h"
 #include "process/life/fork.h"
 
-/* The process in which the library was loaded, or a child made of such a process by fork(). */
+/* The process that loaded the library, or a child that it made by fork(). */
 static pid_t own_pid;
 static bool is_told;
 
-/* False in a child of vfork() or clone(), which shares memory or descriptors and must not speak for its parent. */
+/* False in a child of vfork() or clone(), which shares memory or descriptors and must not use its parent's identity. */
 static bool is_own_process(void)
 {
     return own_pid == getpid();
 }
 
-/* The mark comes first: a claim that is made in a destructor that runs later belongs to no list of the thread. */
+/* Sets has_ended first: a claim that a later destructor makes must not be in the thread's list. */
 static void thread_ends(struct dm_self *self)
 {
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -32,9 +32,9 @@ static void thread_ends(struct dm_self *self)
 }
 
 /*
- * A destructor, not a handler of atexit(): destructors run after all handlers, and a library's destructor after the
- * destructors of the library's users, even if the library was loaded late.  exit() in a signal handler may have
- * interrupted a section of the library in the same thread; the leases end everything then.
+ * A destructor, not an atexit() handler: destructors run after all handlers, and a library's destructor runs after
+ * those of the library's users, even if it was loaded late.  exit() in a signal handler may have interrupted a section
+ * of the library in the same thread; then everything is left to the leases.
  */
 __attribute__((destructor)) static void process_ends(void)
 {
@@ -42,7 +42,7 @@ __attribute__((destructor)) static void process_ends(void)
         dm_exit_process(dm_runtime_peek());
 }
 
-/* In the child, before fork() returns there; a handler of another library may use a mutex after that. */
+/* Runs in the child before fork() returns; a handler of another library may use a mutex after this one. */
 static void forked(void)
 {
     own_pid = getpid();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ends that the library is told of: of a thread, of the process, and fork() in between. */
+/* How the library learns of the end of a thread, the end of the process, and fork(). */
 #ifndef DM_PROCESS_LIFE_LIFETIME_H
 #define DM_PROCESS_LIFE_LIFETIME_H
 
 #include <stdbool.h>
 
 /*
- * True if the process tells the library of all ends.  A runtime asks before it begins; the question also brings
- * lifetime.c into a program that is linked with our archives, from which the linker takes only what is named.
+ * True if the library learns of all of them.  A runtime checks this before it starts; the call also brings lifetime.c
+ * into a program that is linked with our archives, from which the linker takes only what is referenced.
  */
 bool dm_lifetime_is_told(void);
 

@@ -27,11 +27,11 @@
 
 /* The server's URL; guarded by dm_process.start. */
 static char *configured_url;
-static char *switched_url; /* goes before configured_url */
+static char *switched_url; /* overrides configured_url */
 
-/* ---- the process, as the store calls it -------------------------------------------------- */
+/* ---- callbacks of the store -------------------------------------------------- */
 
-/* Called without locks, by the thread that has read the last reply of the greeting. */
+/* Called without locks, by the thread that has read the last reply of the handshake. */
 static void store_ready(void *user)
 {
     dm_pump_reconnected(user);
@@ -43,7 +43,7 @@ static void store_tells(void *user)
     dm_pump_resubscribed(user);
 }
 
-/* The store may have news before the loop is there: the runtime is still being made. */
+/* The store may have news before there is a loop, while the runtime is still being made. */
 static void nudge(void *user)
 {
     struct dm_runtime *runtime = user;
@@ -66,7 +66,7 @@ static unsigned shortest_lease_ms(const struct dm_runtime *runtime)
     return shortest_ms;
 }
 
-/* A process without claims leaves a broken connection closed, until the next call wants it. */
+/* A process without claims leaves a broken connection closed until the next call wants it. */
 static bool is_in_need(void *user, unsigned *ret_lease_ms)
 {
     struct dm_runtime *runtime = user;
@@ -79,7 +79,7 @@ static bool is_in_need(void *user, unsigned *ret_lease_ms)
     return has_claims;
 }
 
-/* Opens no connection: the first request does, or the first wait. */
+/* Opens no connection: the first request does that, or the first wait. */
 static struct dm_store *open_store(struct dm_runtime *runtime)
 {
     const struct dm_host host = {
@@ -97,7 +97,7 @@ static struct dm_store *open_store(struct dm_runtime *runtime)
 
 /* ---- beginning --------------------------------------------------------------------------- */
 
-/* A runtime that nobody else has seen: the only one that is freed. */
+/* Frees a runtime that nobody else has seen; no other is ever freed. */
 static void undo(struct dm_runtime *runtime)
 {
     if (runtime->store) {
@@ -122,11 +122,11 @@ static bool start_runtime(struct dm_runtime *runtime)
     if (!runtime->store)
         return false;
     dm_ident_random(&random, 1);
-    dm_registry_init(&runtime->registry, runtime->store, random >> 1); /* no stranger guesses an attempt's number */
+    dm_registry_init(&runtime->registry, runtime->store, random >> 1); /* so that attempts' numbers cannot be guessed */
     return dm_loop_serve(runtime);
 }
 
-/* START held, so that two threads that lock first make one runtime. */
+/* START held, so that two threads that lock first make only one runtime. */
 static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
@@ -153,9 +153,9 @@ static int make(struct dm_runtime **ret_runtime)
 }
 
 /*
- * START held.  The handlers of fork() see the current runtime alone.  A signal's handler that forks while the runtime
- * is made leaves the child a runtime with the parent's uuid, and without a loop thread: the child forgets the runtime
- * as soon as it is seen.
+ * START held.  The handlers of fork() see only the current runtime.  If a signal handler forks while the runtime is
+ * made, the child gets a runtime with the parent's uuid and without a loop thread, which it must forget as soon as the
+ * runtime is current.
  */
 static int make_current(struct dm_runtime **ret_runtime)
 {
@@ -171,7 +171,7 @@ static int make_current(struct dm_runtime **ret_runtime)
     return error;
 }
 
-/* Each call of the library comes by here: after the first one it costs a load. */
+/* Every call of the library passes here; after the first one it costs a load. */
 int dm_runtime_get(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = __atomic_load_n(&dm_process.current, __ATOMIC_ACQUIRE);
@@ -188,7 +188,7 @@ int dm_runtime_get(struct dm_runtime **ret_runtime)
     return error;
 }
 
-/* Parsed here for the sentence alone, and again with the settings, which may come later. */
+/* Parsed here only to report errors at once, and again with the settings. */
 int dm_runtime_configure(const char *url)
 {
     char reason[DM_REASON_ROOM];
@@ -213,7 +213,7 @@ int dm_runtime_configure(const char *url)
 
 /* ---- another server ---------------------------------------------------------------------- */
 
-/* A hold whose certainty has ended is no hold, but a loss that the loop thread is to tell. */
+/* A hold that is no longer certain is not a hold, but a loss that the loop thread must report. */
 static void let_time_pass(struct dm_runtime *runtime)
 {
     struct dm_claim *claim, *next;
@@ -226,13 +226,16 @@ static void let_time_pass(struct dm_runtime *runtime)
     dm_state_unlock();
 }
 
-/* True if no thread holds or waits, and no loss is to be told; then nobody will hold or wait. */
+/*
+ * True if no thread holds or waits, and no loss is yet to be reported; then the runtime is retired and takes no more
+ * claims.
+ */
 static bool is_emptied(struct dm_runtime *runtime)
 {
     bool is_empty;
 
     dm_state_lock();
-    dm_line_end_all_keeping(runtime); /* again: one may be kept since, and entered without this lock */
+    dm_line_end_all_keeping(runtime); /* again: a hold may have been kept since, and entered without this lock */
     is_empty = !dm_registry_is_in_use(&runtime->registry) && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
     if (is_empty) {
         runtime->is_retired = true;
@@ -243,7 +246,7 @@ static bool is_emptied(struct dm_runtime *runtime)
     return is_empty;
 }
 
-/* Start held.  False if the runtime is in use. */
+/* START held.  False if the runtime is in use. */
 static bool retire(struct dm_runtime *runtime)
 {
     dm_assert_held(DM_RANK_START);
@@ -265,7 +268,10 @@ static bool is_any_untold(struct dm_runtime *runtime)
     return is_any;
 }
 
-/* The loop thread tells losses, unless the application's callback keeps it: so this wait is short, and has an end. */
+/*
+ * The loop thread reports the losses, which takes long only if the application's callback does: so the wait is short,
+ * and bounded.
+ */
 static void await_tellings(struct dm_runtime *runtime)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
@@ -283,9 +289,9 @@ static void await_releases(struct dm_runtime *runtime, unsigned patience_ms)
 }
 
 /*
- * Puts `url` in the place of switched_url, and ends the store of the runtime that retires for `url`.  Under start,
- * which fork() takes: a child knows the current runtime alone, and could not close the sockets of a retired runtime.
- * 0 or an errno value, noted.
+ * Swaps *url with switched_url, and ends the store of the runtime that it retires.  All under START, which fork()
+ * takes: a child knows only the current runtime, and could not close the sockets of a retired one.  0 or an errno
+ * value, noted.
  */
 static int change_url(char **url)
 {
@@ -324,6 +330,6 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
         await_releases(runtime, patience_ms);
     }
     error = change_url(&copy);
-    free(copy); /* the old URL, or, if refused, the new URL */
+    free(copy); /* the old URL or, if refused, the new one */
     return error;
 }

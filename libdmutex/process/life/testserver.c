@@ -16,14 +16,14 @@
 
 #define TEMPLATE "dmutex-test-XXXXXX"
 #define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path
-#define GRACE_OFF "?grace=off" /* the test meant to forget the data of the server before */
+#define GRACE_OFF "?grace=off" /* the test wants the earlier server's data to be forgotten */
 #define URL_ROOM (sizeof "unix://" GRACE_OFF + 3 * PATH_ROOM)
 
-/* How long a start waits for earlier unlocks, on the server that is left. */
+/* How long a start waits for earlier unlocks on the previous server. */
 #define PATIENCE_MS 2000
 
 struct dmutex_test_server {
-    struct dmutex_test_server *below; /* the test server that this process used before, NULL: none */
+    struct dmutex_test_server *below; /* the test server that this process used before; NULL: none */
     pid_t pid;                        /* the process that started the server */
     struct dm_reaper reaper;
     char directory[PATH_ROOM];
@@ -32,12 +32,12 @@ struct dmutex_test_server {
     char *url_before; /* DMUTEX_URL; NULL: not set */
 };
 
-/* The test server in use by this process.  As the functions here, for one thread at a time. */
+/* The test server that this process uses.  Like all functions here, for one thread at a time. */
 static struct dmutex_test_server *top;
 
-/* ---- the server's place ------------------------------------------------------------------ */
+/* ---- the server's directory ------------------------------------------------------------------ */
 
-/* In a folder that another user can change, another server could come into the place of ours. */
+/* In a directory that another user can change, another server could replace ours. */
 static bool is_safe(const char *directory)
 {
     struct dm_fault fault;
@@ -66,15 +66,15 @@ static bool make_directory_in(struct dmutex_test_server *server, const char *par
     return true;
 }
 
-/* Bytes that a URL may have as they are. */
+/* True for a byte that a URL may contain as it is. */
 static bool is_plain(unsigned char byte)
 {
     return isalnum(byte) || strchr("/._-~", byte);
 }
 
 /*
- * %XX for all other bytes: a comma or a question mark would mean something else in a URL.  The room is for three bytes
- * each.
+ * Writes %XX for all other bytes: a comma or a question mark would mean something else in a URL.  There is room for
+ * three bytes each.
  */
 static void write_url(struct dmutex_test_server *server)
 {
@@ -89,7 +89,7 @@ static void write_url(struct dmutex_test_server *server)
     strcpy(at, GRACE_OFF);
 }
 
-/* In $TMPDIR, where a socket's path has room there, or in /tmp. */
+/* In $TMPDIR, if there is room for a socket's path, or in /tmp. */
 static int make_directory(struct dmutex_test_server *server)
 {
     if (!make_directory_in(server, secure_getenv("TMPDIR")) && !make_directory_in(server, "/tmp"))
@@ -100,7 +100,7 @@ static int make_directory(struct dmutex_test_server *server)
 
 /* ---- the server's process ---------------------------------------------------------------- */
 
-/* Reads the last line that the server has written, "" if none; for people. */
+/* Reads the last line that the server has written, "" if none, for error texts. */
 static void read_last_line(const struct dmutex_test_server *server, char *ret_line, size_t size)
 {
     char path[PATH_ROOM + sizeof DM_SERVER_LOG], line[256];
@@ -119,7 +119,7 @@ static void read_last_line(const struct dmutex_test_server *server, char *ret_li
 }
 
 /*
- * People read these sentences in the output of their tests: each says what to do next, or repeats the server's own last
+ * People read these texts in the output of their tests, so each says what to do next, or repeats the server's own last
  * line.
  */
 static int fail_by_result(const struct dmutex_test_server *server, int result)
@@ -146,7 +146,7 @@ static int fail_by_result(const struct dmutex_test_server *server, int result)
     }
 }
 
-/* A forked child has no reaper of its own, and must not kill the parent's server. */
+/* Not for a forked child, which has no reaper and must not kill its parent's server. */
 int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order order)
 {
     if (server->pid != getpid())
@@ -154,7 +154,7 @@ int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order ord
     return fail_by_result(server, dm_reaper_do(&server->reaper, order));
 }
 
-/* The reaper outlives a test that crashes, and ends the server and its folder then. */
+/* The reaper outlives a test that crashes, and then ends the server and deletes its directory. */
 static int begin(struct dmutex_test_server *server)
 {
     int error = make_directory(server);
@@ -175,7 +175,7 @@ static int begin(struct dmutex_test_server *server)
 
 /* ---- the processes that use the server --------------------------------------------------- */
 
-/* Programs that the test executes find the server by this. */
+/* By this variable, programs that the test executes find the server. */
 static int set_environment(const char *url)
 {
     int result = url ? setenv("DMUTEX_URL", url, 1) : unsetenv("DMUTEX_URL");
@@ -183,7 +183,7 @@ static int set_environment(const char *url)
     return result == 0 ? 0 : dm_fail(DM_FAIL_NO_MEMORY, NULL);
 }
 
-/* This process and executed programs use the server, before all configured servers. */
+/* Makes this process and the programs that it executes use the server instead of any configured one. */
 static int push(struct dmutex_test_server *server)
 {
     const char *before = getenv("DMUTEX_URL");
@@ -205,7 +205,7 @@ static int push(struct dmutex_test_server *server)
     return 0;
 }
 
-/* A server that is not the last started goes from under the servers that came later. */
+/* A server that is not the last one started is taken out from below the later ones. */
 static int pull(struct dmutex_test_server *server)
 {
     struct dmutex_test_server *above = top;
@@ -232,14 +232,14 @@ static int pull(struct dmutex_test_server *server)
     return 0;
 }
 
-/* The reaper is over, or was never begun. */
+/* The reaper has ended, or was never started. */
 static void destroy(struct dmutex_test_server *server)
 {
     free(server->url_before);
     free(server);
 }
 
-/* A server that cannot be used any more is ended before the return: a failure leaves nothing behind. */
+/* Ends a server that cannot be used before it returns, so that a failure leaves nothing behind. */
 int dm_testserver_start(struct dmutex_test_server **ret_server)
 {
     struct dmutex_test_server *server;
@@ -263,7 +263,7 @@ int dm_testserver_start(struct dmutex_test_server **ret_server)
     return error;
 }
 
-/* The process leaves the server first, and stays at it if that is refused. */
+/* The process first stops using the server; if that is refused, the server stays. */
 int dm_testserver_stop(struct dmutex_test_server *server)
 {
     int error;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A private server for a test, which this process uses while the server is there, in a temporary directory that a
- * reaper deletes.  As the public functions of <dmutex/testing.h>; all functions but the URL's return 0 or an errno
- * value, noted.  One thread at a time.
+ * A private server for a test, which this process uses while it exists, in a temporary directory that a reaper deletes.
+ * As the public functions of <dmutex/testing.h>; all functions except dm_testserver_url() return 0 or an errno value,
+ * noted.  One thread at a time.
  */
 #ifndef DM_PROCESS_LIFE_TESTSERVER_H
 #define DM_PROCESS_LIFE_TESTSERVER_H
