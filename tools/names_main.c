@@ -10,7 +10,13 @@
 
 static int print_usage(FILE *to, int status)
 {
-    fputs("usage: dmutex-names FILE...\n       dmutex-names --diff OLD NEW\n       dmutex-names --version\n", to);
+    fputs("usage: dmutex-names FILE...\n       dmutex-names --diff OLD NEW\n       dmutex-names --version\n"
+          "\n"
+          "List the names of the static initialisers in programs, libraries or object files, or compare the\n"
+          "automatic names of two builds.\n"
+          "Exit status: 1 if a name cannot be used or belongs to another object in the new build;\n"
+          "2 if a file cannot be read.\n",
+          to);
     return status;
 }
 
