@@ -322,7 +322,8 @@ static void tell_loss(const char *name)
         snprintf(sent, sizeof sent, "the command gets SIG%s", known);
     else if (signal_of_loss)
         snprintf(sent, sizeof sent, "the command gets signal %d", signal_of_loss);
-    say("%s: the lock was lost while the command runs: another holder may be inside; %s", say_name(name, text), sent);
+    say("%s: the lock was lost while the command is running: another holder may be inside; %s", say_name(name, text),
+        sent);
     tell_forbidden(text);
 }
 

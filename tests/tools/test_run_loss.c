@@ -74,8 +74,9 @@ static void test_run_ends_the_command_when_the_lock_is_broken(void **state)
     pid = start_holder("", "t/broken");
     break_lock("t/broken");
     assert_int_equal(tool_await(pid), 76);
-    assert_true(tool_has_said("t/broken: the lock was lost while the command runs: another holder may be inside; the "
-                              "command gets SIGTERM\n"));
+    assert_true(
+        tool_has_said("t/broken: the lock was lost while the command is running: another holder may be inside; the "
+                      "command gets SIGTERM\n"));
     assert_true(tool_has_said("t/broken: the command, which had lost the lock, ended with signal 15"));
 }
 
@@ -120,7 +121,7 @@ static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **stat
     pid = start_holder("--on-lost none", "t/on");
     break_lock("t/on");
     wait_until(
-        tool_has_said("t/on: the lock was lost while the command runs: another holder may be inside; the command "
+        tool_has_said("t/on: the lock was lost while the command is running: another holder may be inside; the command "
                       "goes on\n"));
     assert_true(proc_is_alive((pid_t)tool_number("begun")));
     tool_go();
