@@ -368,15 +368,15 @@ static void test_a_program_ends_when_a_library_of_another_build_is_loaded(void *
 
 /* ---- missing objects --------------------------------------------------------------------- */
 
-/* A program is refused if a required symbol is missing, or is no variable. */
+/* A program is refused if a required symbol is missing, or is not a variable. */
 static void test_a_program_is_refused_when_a_symbol_is_not_there(void **state)
 {
     (void)state;
     check_refused("legacy", "sym:legacy:no_lock => t/x",
                   "dmutex: sym:legacy:no_lock (t/x): no such symbol (stripped? dmutex-run --list has off: rules) in ");
     check_refused("stripped", "sym:stripped:static_lock => t/x", ": no such symbol (stripped?");
-    check_refused("legacy", "sym:legacy:main => t/x", ": a symbol that is no variable in ");
-    check_refused("legacy", "sym:legacy:thread_lock => t/x", ": a symbol that is no variable in ");
+    check_refused("legacy", "sym:legacy:main => t/x", ": a symbol that is not a variable in ");
+    check_refused("legacy", "sym:legacy:thread_lock => t/x", ": a symbol that is not a variable in ");
     check_refused("linked", "cond:sym:libshelf.so:no_lock+8 => t/x", "cond:sym:libshelf.so:no_lock+0x8 (t/x): ");
 }
 

@@ -390,7 +390,7 @@ static const struct {
     { "[defaults]\nLease=1s\nLease=2s\n", ":3: [defaults] Lease is in FILE:2 already" },
     { "[lock a]\nMatch=sym:m:s\nLeese=1s\n",
       ": [lock a] Leese: there is no such key here: dmutex-preload(5) has the list" },
-    { "[lock a]\nMatch=sym:m:s\nlease=1s\n", ": [lock a] lease: there is no such key; Lease is written so" },
+    { "[lock a]\nMatch=sym:m:s\nlease=1s\n", ": [lock a] lease: there is no such key; it is written Lease" },
     { "[lock a]\nMatch=sym:m:s\nMatch[de]=sym:m:s\n", ": [lock a] Match[de]: there is no such key" },
     { "[defaults]\nMatch=sym:m:s\n", ": [defaults] Match: there is no such key here" },
     { "[server]\nUrl=redis://h\nPort=1\n", ": [server] Port: there is no such key here, only Url" },
