@@ -53,15 +53,19 @@ static pid_t find_server(void)
     return server_pid;
 }
 
+/* server_pid listens. A process that is in need of a server may have started the next one already. */
 static bool is_listening(void)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct ucred server = { .pid = 0 };
+    socklen_t size = sizeof server;
     bool is_there;
 
     assert_return_code(fd, errno);
     snprintf(address.sun_path, sizeof address.sun_path, "%s", in_folder("s"));
-    is_there = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    is_there = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+               getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &size) == 0 && server.pid == server_pid;
     close(fd);
     return is_there;
 }
