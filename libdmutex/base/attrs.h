@@ -5,7 +5,7 @@
 
 #define DM_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
 
-/* For a function whose locals must be gone from the stack when its caller sleeps, and is perhaps cancelled there. */
+/* For a function whose locals must be off the stack when its caller sleeps, where it may be cancelled. */
 #define DM_OWN_FRAME __attribute__((__noinline__))
 
 /*

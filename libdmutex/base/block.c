@@ -17,7 +17,7 @@ bool dm_block_is(const void *memory)
     return (uintptr_t)memory - (uintptr_t)blocks < sizeof blocks;
 }
 
-/* Begins at another block for each thread, so that threads seldom meet, and one thread uses the same few again. */
+/* Each thread begins its search at a different block, so that threads seldom collide and each reuses the same few. */
 void *dm_block_take(size_t size)
 {
     unsigned first = (unsigned)dm_self_fast.serial * 4;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/clock.h"
 
-/* Ten years: long enough to be for ever, short enough to add to any clock. */
+/* Ten years: long enough for any wait, short enough to be added to any clock. */
 #define LONGEST_NS (INT64_C(3650) * 86400 * DM_NS_PER_S)
 
 const struct dm_deadline dm_deadline_endless = { .is_endless = true };
@@ -11,10 +11,7 @@ static int64_t to_ns(struct timespec time)
     return (int64_t)time.tv_sec * DM_NS_PER_S + time.tv_nsec;
 }
 
-/*
- * Cannot fail: the library reads three clocks, which Linux always has, and the public functions refuse every other
- * clock.
- */
+/* Cannot fail: the library reads three clocks, which Linux always has, and the public functions refuse all others. */
 static struct timespec read_clock(clockid_t clock)
 {
     struct timespec now;
@@ -39,9 +36,8 @@ static struct timespec add_ns(struct timespec time, int64_t ns)
 }
 
 /*
- * CLOCK_MONOTONIC and not CLOCK_BOOTTIME, because sem_clockwait() takes only CLOCK_MONOTONIC and CLOCK_REALTIME. A
- * sleep of the machine makes such a wait longer; no hold depends on that, because certainty is compared with
- * CLOCK_BOOTTIME.
+ * CLOCK_MONOTONIC and not CLOCK_BOOTTIME, because sem_clockwait() takes only CLOCK_MONOTONIC and CLOCK_REALTIME. The
+ * wait is longer if the machine is suspended, but no hold depends on it: certainty is compared with CLOCK_BOOTTIME.
  */
 struct dm_deadline dm_deadline_in_ms(int64_t ms)
 {
@@ -51,7 +47,7 @@ struct dm_deadline dm_deadline_in_ms(int64_t ms)
     };
 }
 
-/* Seconds are compared first: a caller's tv_sec may be anything up to the type's limits. */
+/* Seconds are compared first, because a caller's tv_sec may have any value of its type. */
 int64_t dm_deadline_left_ns(const struct dm_deadline *deadline)
 {
     struct timespec now;
@@ -68,8 +64,8 @@ int64_t dm_deadline_left_ns(const struct dm_deadline *deadline)
 }
 
 /*
- * The caller's own deadline comes back unchanged if it is the sooner: a timed call never ends early, not even by
- * rounding (POSIX, pthread_mutex_timedlock()).
+ * Returns the caller's own deadline unchanged if it is sooner: a timed call must never end early, not even by rounding
+ * (POSIX, pthread_mutex_timedlock()).
  */
 struct dm_deadline dm_deadline_sooner(const struct dm_deadline *deadline, int64_t limit_ns)
 {

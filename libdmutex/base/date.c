@@ -8,7 +8,7 @@
 #define SECONDS_PER_DAY 86400
 #define NS_PER_MS 1000000
 
-/* The calendar repeats after so many years. */
+/* The period of the calendar. */
 #define CYCLE_YEARS 400
 #define CYCLE_DAYS 146097
 

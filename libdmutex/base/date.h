@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A moment as people write it. */
+/* Formats a moment for people. */
 #ifndef DM_BASE_DATE_H
 #define DM_BASE_DATE_H
 
@@ -8,8 +8,8 @@
 #define DM_DATE_ROOM 104
 
 /*
- * Writes a moment of CLOCK_REALTIME as 2026-11-23T01:19:57.123Z, in UTC; a moment before 1970 as 1970.  Not by
- * gmtime(), which takes a lock of libc: the child of fork() may find that lock held by a thread that it does not have.
+ * Writes a moment of CLOCK_REALTIME in UTC, as 2026-11-23T01:19:57.123Z; a moment before 1970 as 1970. gmtime() would
+ * not do: it takes a lock of libc, which a forked child may find held by a thread that it does not have.
  */
 void dm_date_write(const struct timespec *moment, char ret_text[DM_DATE_ROOM]);
 

@@ -8,14 +8,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Below the usual limit of 1024 descriptors. With a lower RLIMIT_NOFILE the F_DUPFD fails, and the low number stays. */
+/* Below the usual limit of 1024 descriptors. With a lower RLIMIT_NOFILE, F_DUPFD fails and the low number stays. */
 #define LEAST 256
 #define SPAN 256
 
 /*
- * Each descriptor gets a number that was not the library's for long: if a program closes all descriptors, the bells and
- * sockets that are opened anew must not get the old number of another, whose owner would go on using it unawares.
- * Atomic, a hint: two threads may draw from the same number, and the kernel gives each its own.
+ * Each descriptor gets a number that the library has not used for a long time. Otherwise, after a program has closed
+ * all descriptors, a bell or socket that is opened again could get the old number of another one, whose owner would go
+ * on using it. Atomic, and only a hint: two threads may start at the same number, and the kernel gives each its own.
  */
 static int next_number = LEAST;
 
@@ -42,7 +42,7 @@ int dm_descriptor_move_up(int fd)
 
 /*
  * The tag is the signal that O_ASYNC would send: it belongs to the open file, and is never sent, since O_ASYNC is off.
- * A file of the program has 0, unless the program says F_SETSIG itself, and then hardly with these signals.
+ * The program's files have 0, unless the program uses F_SETSIG itself, and then hardly with these signals.
  */
 static int signal_of(enum dm_tag tag)
 {
@@ -59,7 +59,7 @@ bool dm_descriptor_is(int fd, enum dm_tag tag)
     return fd >= 0 && fcntl(fd, F_GETSIG) == signal_of(tag);
 }
 
-/* EFD_NONBLOCK, because a bell may be rung with the lock STATE or CONN held: neither ring nor answer may wait. */
+/* EFD_NONBLOCK, because a bell may be rung with the lock STATE or CONN held: neither ring nor answer may block. */
 int dm_bell_open(void)
 {
     int fd = dm_descriptor_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -81,9 +81,9 @@ void dm_bell_close(int bell)
 }
 
 /*
- * Several threads may find the bell gone at once: the first puts the new bell there, the other threads close theirs.
- * The old number is not closed, because the number may belong to the program by now. Without free descriptors the bell
- * is -1, which poll() passes over; the next ring tries again.
+ * Several threads may find the bell gone at once: the first installs its new bell, the others close theirs. The old
+ * number is not closed, because it may now belong to the program. Without free descriptors the bell is -1, which poll()
+ * ignores; the next ring tries again.
  */
 static void replace(int *bell, int old)
 {
@@ -94,8 +94,8 @@ static void replace(int *bell, int old)
 }
 
 /*
- * An error of a bell means that the bell rings already, or that the bell has woken another sleeper. Relaxed loads
- * are enough: the lock of the caller guards what the ring announces, the number itself guards nothing.
+ * An error of a bell only means that it rings already, or that it has woken another sleeper. Relaxed loads are enough:
+ * what the ring announces is guarded by the caller's lock.
  */
 void dm_bell_ring(int *bell)
 {

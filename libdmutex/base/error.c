@@ -17,15 +17,12 @@ static const struct {
 #undef X
 };
 
-/*
- * Belong to the thread: dmutex_strerror_np() returns a pointer to these bytes, which the thread's next failure
- * overwrites. Nothing is freed at the thread's end.
- */
+/* dmutex_strerror_np() returns a pointer to this text, which the thread's next failure overwrites. */
 static __thread char composed[DM_SENTENCE_ROOM];
 static __thread enum dm_failure composed_of;
 static __thread const char *last; /* `composed`, or a sentence of the table; NULL: no failure yet */
 
-/* Two stores: a failing call of a local mutex, such as trylock in a loop, costs no more. */
+/* Only two stores, so that a failing call of a local mutex, such as trylock in a loop, is cheap. */
 static int fail_plainly(enum dm_failure failure)
 {
     last = table[failure].sentence;
@@ -40,7 +37,7 @@ int dm_fail(enum dm_failure failure, const char *detail, ...)
     if (!detail)
         return fail_plainly(failure);
     used = snprintf(composed, sizeof composed, "%s", table[failure].sentence);
-    /* The ": " is written last, so that a detail without bytes leaves the bare sentence. */
+    /* The ": " is written last, so that an empty detail leaves the bare sentence. */
     if (used < (int)sizeof composed - 3) {
         va_start(args, detail);
         if (vsnprintf(composed + used + 2, sizeof composed - (size_t)used - 2, detail, args) > 0)

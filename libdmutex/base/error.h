@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Failures: one table of the failures, the errno of each and the sentence that each leaves.
- * The sentence says how to mend the failure; a detail that only the caller knows may follow the sentence.
+ * Failures: one table of them, with the errno of each and its sentence for people.  The sentence says what to do about
+ * the failure; a detail that only the caller knows may follow it.
  */
 #ifndef DM_BASE_ERROR_H
 #define DM_BASE_ERROR_H
@@ -21,7 +21,7 @@ enum dm_failure {
 };
 
 /*
- * Notes the failure as the calling thread's last failure and returns the errno value.  `detail` (printf) may be NULL.
+ * Records the failure as the calling thread's last one and returns its errno value.  `detail` (printf) may be NULL.
  * errno is kept.
  */
 int dm_fail(enum dm_failure failure, const char *detail, ...) DM_PRINTF(2, 3);
@@ -29,7 +29,7 @@ int dm_fail(enum dm_failure failure, const char *detail, ...) DM_PRINTF(2, 3);
 /* True if the calling thread's last failure was this one. */
 bool dm_error_is(enum dm_failure failure);
 
-/* The calling thread's last sentence, "" before any. */
+/* The sentence of the calling thread's last failure; "" if there was none. */
 const char *dm_error_sentence(void);
 
 #endif

@@ -20,7 +20,7 @@ static void close_quietly(int fd)
     errno = error;
 }
 
-/* False with errno.  By O_PATH, so that nothing is opened before it is known to be a regular file. */
+/* False with errno.  Uses O_PATH, so that nothing is opened before it is known to be a regular file. */
 static bool find(const char *path, struct dm_fileid *ret_file)
 {
     struct dm_fault fault;
@@ -46,7 +46,7 @@ bool dm_file_is_safe(const char *path)
     return geteuid() != 0 || find(path, &file);
 }
 
-/* A file that is exchanged behind the check is another one. */
+/* A file that was replaced after the check has another identity, and is refused. */
 int dm_file_open(const char *path)
 {
     bool is_root = geteuid() == 0;
@@ -80,7 +80,9 @@ const char *dm_file_reason(int error)
     }
 }
 
-/* False with errno, unless all was read.  `room` counts the byte behind `most`, which tells that the file is longer. */
+/*
+ * False with errno, unless all was read.  `room` includes one byte beyond `most`, which shows that the file is longer.
+ */
 static bool read_all(int fd, char *bytes, size_t room, size_t *ret_length)
 {
     size_t length = 0;
@@ -97,8 +99,8 @@ static bool read_all(int fd, char *bytes, size_t room, size_t *ret_length)
 }
 
 /*
- * A file that grows meanwhile is refused as too long: it is being written, and half of it is of no use.  A size of 0
- * says nothing: files of /proc have it, and those of some file systems in user space.
+ * A file that grows while it is read is refused as too long: it is being written, and half of it is of no use.  A size
+ * of 0 means nothing: files in /proc and in some FUSE file systems report it.
  */
 char *dm_file_read_open(int fd, size_t most, size_t *ret_length)
 {

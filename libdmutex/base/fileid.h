@@ -2,9 +2,10 @@
 /*
  * Which open file a descriptor's number stands for.
  *
- * A program may close descriptors that it did not open, and get the numbers for files of its own.  Whoever keeps a
- * descriptor for long remembers its file, and asks again before using or closing the number.  Not for eventfds, which
- * share one inode: see dm_descriptor_tag().  Header only, because the modules of `preload/` use it, too.
+ * A program may close descriptors that it did not open, and then get their numbers for files of its own.  So code that
+ * keeps a descriptor remembers its file, and checks it before using or closing the number.  This does not work for
+ * eventfds, which share one inode: see dm_descriptor_tag().  Header only, because the modules of `preload/` use it,
+ * too.
  */
 #ifndef DM_BASE_FILEID_H
 #define DM_BASE_FILEID_H
@@ -18,7 +19,7 @@ struct dm_fileid {
     ino_t inode;
 };
 
-/* All zeros, which no open file has, if the number is not open. */
+/* If the number is not open: all zeros, which no open file has. */
 static inline struct dm_fileid dm_fileid_of(int fd)
 {
     struct stat status;
@@ -36,7 +37,7 @@ static inline bool dm_fileid_has(const struct dm_fileid *file, int fd)
     return now.inode && now.inode == file->inode && now.device == file->device;
 }
 
-/* Closes the number unless it stands for another file by now. */
+/* Closes the number unless it now stands for another file. */
 static inline void dm_fileid_close(const struct dm_fileid *file, int fd)
 {
     if (dm_fileid_has(file, fd))

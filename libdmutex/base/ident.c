@@ -25,7 +25,7 @@ static bool read_device(uint64_t *ret_word)
     return is_read;
 }
 
-/* The words of the last resort are not hard to guess, but differ between processes and moments. */
+/* The last resort, without getrandom(): easy to guess, but different for each process and moment. */
 static uint64_t make_word(void)
 {
     static bool is_told;
@@ -37,8 +37,8 @@ static uint64_t make_word(void)
 }
 
 /*
- * 0 is drawn again, because 0 stands for "not drawn yet" in an object's id. getrandom() fails where a filter of system
- * calls forbids it.
+ * 0 is drawn again, because 0 stands for "not drawn yet" in an object's id. getrandom() fails where a seccomp filter
+ * forbids it.
  */
 void dm_ident_random(uint64_t *ret_words, unsigned count)
 {
@@ -52,8 +52,8 @@ void dm_ident_random(uint64_t *ret_words, unsigned count)
 }
 
 /*
- * Labels are words for people: every byte that is not printable ASCII, or is a space, becomes '_'. Never empty: the
- * label on the server is three words between spaces, and dmutex_getinfo_np() reads the three words back.
+ * Labels are for people: each space, and each byte that is not printable ASCII, becomes '_'. The result is never empty:
+ * a label on the server is three fields separated by spaces, which dmutex_getinfo_np() reads back.
  */
 static void copy_word(char *to, size_t room, const char *from)
 {

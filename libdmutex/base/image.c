@@ -12,7 +12,7 @@ struct search {
     struct dm_image image;
 };
 
-/* Where a segment's bytes cease to be read-only: the linker puts read-only bytes first. */
+/* Where the read-only part of a segment ends: the linker puts it first. */
 static uintptr_t end_of_readonly(const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
 {
     uintptr_t start = segment->p_vaddr;
@@ -27,8 +27,8 @@ static uintptr_t end_of_readonly(const struct dl_phdr_info *info, const ElfW(Phd
 }
 
 /*
- * A segment beyond the room is left out. The safe side: an object in it belongs to no module, so its automatic name is
- * refused (rule 3 of names/automatic.h).
+ * A segment for which there is no room is left out. That is safe: an object in it belongs to no module, so its
+ * automatic name is refused (rule 3 of names/automatic.h).
  */
 static void add_part(struct dm_image *image, const struct dl_phdr_info *info, const ElfW(Phdr) *segment)
 {
@@ -52,8 +52,8 @@ static bool has(const struct dm_image *image, uintptr_t address)
 }
 
 /*
- * Runs under the lock of the loader, so without malloc(), a lock of the library or a callback. dl_iterate_phdr(3) shows
- * the program first.
+ * Runs under the loader's lock, so it uses no malloc(), no lock of the library and no callback. dl_iterate_phdr(3)
+ * reports the program first.
  */
 static int look(struct dl_phdr_info *info, size_t size, void *user)
 {

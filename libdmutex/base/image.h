@@ -13,19 +13,21 @@ struct dm_image {
     bool is_program; /* not a shared library */
     unsigned count;
     struct {
-        uintptr_t start;   /* behind the part that is read-only after relocation */
+        uintptr_t start;   /* after the part that is read-only after relocation */
         uintptr_t end;     /* of the bytes from the file */
-        uintptr_t all_end; /* of the zeros behind the bytes */
+        uintptr_t all_end; /* of the zeros after them */
     } parts[DM_IMAGE_PARTS];
 };
 
-/* Finds the module with the address in a writable segment.  False: none; *ret_image is untouched. */
+/*
+ * Finds the module that has the address in a writable segment.  Returns false, with *ret_image untouched, if none has.
+ */
 bool dm_image_find(const void *address, struct dm_image *ret_image);
 
-/* True if the address is in variables that begin as zeros. */
+/* True if the address is in zero-initialised data. */
 bool dm_image_is_zeros(const struct dm_image *image, const void *address);
 
-/* The file of the module around the address, or "?": valid as long as the module is loaded. */
+/* The file of the module that contains the address, or "?".  Valid as long as the module is loaded. */
 const char *dm_image_path(const void *address);
 
 #endif

@@ -21,7 +21,7 @@
 #define LINE_ROOM 600
 #define HEAD_ROOM 160
 
-/* A message that was logged with a lock held, and waits for the application's callback. */
+/* A message that was logged under a lock, and is kept for the application's callback. */
 struct line {
     struct line *next;
     int level;
@@ -29,9 +29,9 @@ struct line {
 };
 
 /*
- * lock guards the callback, its user and the lines that wait. Rank LOG: nothing nests in it; not held while the
- * callback runs. env_level is atomic, and set after env_fd and env_path: by DMUTEX_LOG, in pthread_once(), or else once
- * by dm_log_set_default().
+ * The lock guards the callback, its user pointer and the kept lines.  Its rank is LOG: no other lock is taken under it,
+ * and it is not held while the callback runs. env_level is atomic, and is set after env_fd and env_path: from
+ * DMUTEX_LOG, in pthread_once(), or else once by dm_log_set_default().
  */
 static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_LOG);
 static dmutex_log_fn callback;
@@ -39,8 +39,8 @@ static void *callback_user;
 static struct line *waiting, **waiting_end = &waiting; /* for the callback, once no lock is held */
 static void (*on_kept)(void);                          /* atomic */
 static int env_level;                                  /* 0: nothing goes to env_fd */
-static int env_fd = STDERR_FILENO;                     /* atomic: a closed descriptor is opened anew */
-static char *env_path;         /* of the file at env_fd; NULL: standard error, which is the program's to redirect */
+static int env_fd = STDERR_FILENO;                     /* atomic: a closed descriptor is opened again */
+static char *env_path;         /* of the file at env_fd; NULL: standard error, which the program may redirect */
 static unsigned lines_dropped; /* atomic */
 
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
@@ -59,7 +59,7 @@ static int level_by_name(const char *name, size_t length)
     return 0;
 }
 
-/* Writes the head of a message in env_fd; returns the length. */
+/* Composes the head of a line for env_fd; returns its length. */
 static size_t write_head(int level, char head[HEAD_ROOM])
 {
     static const char *const words[] = { "", "error", "warning", "info", "debug" };
@@ -73,9 +73,9 @@ static size_t write_head(int level, char head[HEAD_ROOM])
 }
 
 /*
- * A line is dropped where the write would have to wait, as in a pipe without a reader: the caller may hold a
- * connection's lock, and the loop thread must renew; and where the program has a file of its own in the place of
- * standard error. The next line says how many lines were dropped. Standard error is not made non-blocking instead,
+ * A line is dropped if the write would block, as in a full pipe: the caller may hold a connection's lock, or be the
+ * loop thread, which must renew.  It is also dropped if the program has opened a file of its own in the place of
+ * standard error.  The next line says how many lines were dropped.  Making standard error non-blocking would not do,
  * because other programs share its open file description.
  */
 static bool is_writable(int fd)
@@ -97,8 +97,8 @@ static void tell_dropped(int fd)
 }
 
 /*
- * The line has room for one more byte. One write() for the line and its end: lines of several processes in one file
- * stay whole (O_APPEND), and in a pipe a line is below PIPE_BUF.
+ * `line` has room for one more byte.  The line and its end are written by one write(), so that lines of several
+ * processes stay whole: in a file by O_APPEND, in a pipe because a line is shorter than PIPE_BUF.
  */
 static void write_line(int fd, char *line, size_t length)
 {
@@ -112,13 +112,13 @@ static void write_line(int fd, char *line, size_t length)
     dm_shield_raise(&shield);
     tell_dropped(fd);
     if (write(fd, line, length + 1) < 0)
-        errno = 0; /* no place to tell the loss */
+        errno = 0; /* there is nowhere to report the loss */
     dm_shield_lower(&shield);
 }
 
 /*
- * About the log itself, to where the log goes now. Not by emit(): this runs within env_once, and emit() would wait
- * there for its own thread.
+ * Logs a message about the log itself.  Not by emit(): this runs inside env_once, where emit() would wait for its own
+ * thread.
  */
 static void DM_PRINTF(1, 2) say(const char *format, ...)
 {
@@ -142,7 +142,7 @@ static int open_tagged(const char *path, const char **ret_why)
     return fd;
 }
 
-/* The program may have closed the file, and use the number for a file of its own. */
+/* The program may have closed the log, and may use its number for a file of its own. */
 static int log_file(void)
 {
     int old = __atomic_load_n(&env_fd, __ATOMIC_RELAXED), other;
@@ -159,8 +159,9 @@ static int log_file(void)
 }
 
 /*
- * value: warn|info|debug[:path].  A log that the user asks for and cannot have is told, and goes to standard error.
- * But a file for all users may name a log that this user may not write: then there is no log, and nothing to tell.
+ * value: warn|info|debug[:path].  If a log that the user asked for cannot be opened, we say so, and log to standard
+ * error.  A configuration file for all users, however, may name a log that this user may not write: then there is
+ * silently no log.
  */
 static void take_setting(const char *value, const char *from, bool is_asked)
 {
@@ -202,7 +203,7 @@ void dm_log_set_default(const char *value, const char *from)
         take_setting(value, from, false);
 }
 
-/* Without memory the line is lost, and nothing else. */
+/* Without memory the line is lost. */
 static void keep_line(int level, const char *message)
 {
     void (*kept)(void) = __atomic_load_n(&on_kept, __ATOMIC_RELAXED);
@@ -232,8 +233,8 @@ void dm_log_on_kept(void (*kept)(void))
 }
 
 /*
- * The callback is fetched together with the lines. A thread that has fetched a callback may call it even after
- * dmutex_setlog_np() has put another there.
+ * Takes the callback together with the lines.  So a thread may still call it after dmutex_setlog_np() has set another
+ * one.
  */
 static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
 {
@@ -250,10 +251,10 @@ static struct line *take_lines(dmutex_log_fn *ret_log, void **ret_user)
 }
 
 /*
- * The first look, without the lock, is a hint: a line that another thread is just adding is delivered by that thread,
+ * The first check, without the lock, is a hint: a line that another thread is just adding is delivered by that thread
  * or by the loop thread.
  *
- * A callback that calls the library, which it must not, comes here again: is_delivering ends the nested call.
+ * A callback must not call the library; if it does, it may come here again, and is_delivering ends the nested call.
  */
 void dm_log_deliver(void)
 {
@@ -285,11 +286,11 @@ bool dm_log_is_heard(int level)
     return is_heard;
 }
 
-/* Any thread, with any lock but LOG held. The callback runs outside all locks, because it may take long. */
+/* Called by any thread, which may hold any lock but LOG.  The callback runs without locks, because it may take long. */
 static void DM_PRINTF(2, 0) emit(int level, const char *format, va_list args)
 {
     int kept = errno;
-    char line[HEAD_ROOM + LINE_ROOM]; /* one for all: the caller's stack may be small */
+    char line[HEAD_ROOM + LINE_ROOM]; /* one buffer for all: the caller's stack may be small */
     char *message;
     dmutex_log_fn log;
     void *user;
@@ -368,7 +369,9 @@ void dm_log_fork_parent(void)
     dm_mutex_unlock(&lock);
 }
 
-/* Forgets the lines and frees none: the parent tells them, and after a bare fork the list may be half changed. */
+/*
+ * Forgets the lines without freeing them: the parent delivers them, and after a bare fork the list may be inconsistent.
+ */
 void dm_log_fork_child(void)
 {
     waiting = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lesser and the greater of two numbers, for every layer; each argument is evaluated once. */
+/* The lesser and the greater of two numbers. */
 #ifndef DM_BASE_MINMAX_H
 #define DM_BASE_MINMAX_H
 

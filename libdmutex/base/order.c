@@ -6,8 +6,9 @@
 #define ROOM_MIN 16
 
 /*
- * Called when a claim is made, which may fail; so dm_order_put(), which runs in every step of an attempt, cannot. The
- * room never shrinks. One more pointer than the room, because place 0 stays empty and means "in no order".
+ * Called when a claim is made, which may fail; so dm_order_put(), which runs in every step of an attempt, cannot fail.
+ * The room never shrinks. The array has one more pointer than the room, because place 0 stays empty and means "in no
+ * order".
  */
 bool dm_order_reserve(struct dm_order *order, size_t count)
 {
@@ -64,7 +65,7 @@ static void move_down(struct dm_order *order, struct dm_moment *moment)
     set(order, place, moment);
 }
 
-/* A moment may have become earlier or later: at most one of the two moves changes its place. */
+/* The moment may have become earlier or later: at most one of the two calls moves it. */
 void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_ns)
 {
     if (moment->place && moment->due_ns == due_ns)
@@ -76,7 +77,7 @@ void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_
     move_down(order, moment);
 }
 
-/* The last moment comes into the gap, and may belong up as well as down: the gap need not be above its old place. */
+/* The last moment fills the gap, and may have to move up as well as down: the gap need not be above its old place. */
 void dm_order_remove(struct dm_order *order, struct dm_moment *moment)
 {
     size_t place = moment->place;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Moments in order: the earliest is found at once, and to put or take one away costs the logarithm of their number.
+ * Moments in order: the earliest is found in constant time; adding and removing one takes logarithmic time.
  *
- * A binary heap of pointers to moments that stand in the caller's own records.  The caller serialises all calls.
+ * A binary heap of pointers to moments that are embedded in the caller's records.  The caller serialises all calls.
  */
 #ifndef DM_BASE_ORDER_H
 #define DM_BASE_ORDER_H
@@ -21,19 +21,19 @@ struct dm_order {
     size_t count, room;
 };
 
-/* Makes room for `count` moments in all.  False without memory, and nothing has changed. */
+/* Makes room for `count` moments in all.  False without memory; then nothing has changed. */
 bool dm_order_reserve(struct dm_order *order, size_t count);
 
-/* Puts a moment into the order, or moves the moment there; the order must have room. */
+/* Inserts a moment, or moves it if it is already in; there must be room. */
 void dm_order_put(struct dm_order *order, struct dm_moment *moment, int64_t due_ns);
 
-/* Takes a moment out, if the moment is in the order. */
+/* Removes a moment, if it is in. */
 void dm_order_remove(struct dm_order *order, struct dm_moment *moment);
 
 /* The earliest moment, or NULL. */
 struct dm_moment *dm_order_first(const struct dm_order *order);
 
-/* Frees the room; no moment is touched. */
+/* Frees the heap; the moments are not touched. */
 void dm_order_clear(struct dm_order *order);
 
 #endif

@@ -10,9 +10,9 @@
 #include "base/place.h"
 
 /*
- * Root writes nowhere that another user could lead the path to.  (The caller answers for a relative path.)  A user who
- * can write in a folder there can put a file of their own, or a second name of root's, in the place of the log: see
- * is_of_root().
+ * Root does not write where another user could redirect the path. (A relative path is the caller's responsibility.) A
+ * user who can write to the folder can replace the log by a file of their own, or by another name of a file of root's:
+ * see is_of_root().
  */
 static int open_as_root(const char *path, int flags, const char **ret_why)
 {

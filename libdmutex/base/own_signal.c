@@ -11,7 +11,7 @@
 
 #include "base/attrs.h"
 
-/* Reads as much of the file as fits, terminated; "" without /proc. */
+/* Reads as much of /proc/self/status as fits, and terminates it; "" without /proc. */
 static void read_status(char *room, size_t size)
 {
     int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -23,8 +23,8 @@ static void read_status(char *room, size_t size)
 }
 
 /*
- * The kernel keeps a signal that the first thread blocks, because sigwait() or a signalfd may take it later, and throws
- * any other away at once.
+ * The kernel keeps a signal that the first thread blocks, because sigwait() or a signalfd may take it later, and
+ * discards any other at once.
  */
 static bool is_blocked(int number)
 {

@@ -11,13 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Bounds the recursion of walk(), so the stack too, which may be 16 KiB (doc/design/threads-and-fork.md). */
+/* Bounds the recursion of walk(): the stack may be as small as 16 KiB (doc/design/threads-and-fork.md). */
 #define MOST_LINKS 8
 #define TARGET_ROOM 256
-/* O_PATH: a folder on the way needs no right to be read, and to open a FIFO or a device has no effect. */
+/* O_PATH: folders on the way need not be readable, and opening a FIFO or a device has no effect. */
 #define STEP_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
-/* Not /proc/self: the first thread has no descriptors any more once that thread has ended. */
+/* Not /proc/self: it is the first thread's, and has no descriptors once that thread has ended. */
 #define OWN_DESCRIPTORS "/proc/thread-self/fd/"
 
 /* ---- faults ------------------------------------------------------------------------------ */
@@ -67,8 +67,8 @@ static bool is_known(uid_t owner)
 }
 
 /*
- * In a user namespace without a number for root, root's files belong to the same number as those of all strangers
- * without one (65534). Such a file is believed to be root's, if no stranger can have put it there: check_parent().
+ * In a user namespace that does not map root, root's files have the same owner (65534) as those of all other unmapped
+ * users.  Such a file is taken for root's if nobody else can have put it there: see check_parent().
  */
 bool dm_place_is_trusted(uid_t owner)
 {
@@ -78,9 +78,9 @@ bool dm_place_is_trusted(uid_t owner)
 }
 
 /*
- * True if nobody can change the folder by this way, whatever its mode.  The volumes of a pod are such folders: the mode
- * is 0777, the mount is read-only.  Who can write there by another way can put nothing there that root owns, and what
- * others own is refused.
+ * True if nobody can change the folder by this path, whatever its mode.  The volumes of a pod are such folders: their
+ * mode is 0777, but the mount is read-only.  Someone who can write there by another mount can put nothing there that
+ * root owns, and what others own is refused.
  */
 bool dm_place_is_read_only(int fd)
 {
@@ -89,15 +89,15 @@ bool dm_place_is_read_only(int fd)
     return fstatvfs(fd, &status) == 0 && (status.f_flag & ST_RDONLY);
 }
 
-/* What a way leads to, and how far a link has led from it. */
+/* What a path leads to, and how many links have been followed. */
 struct way {
     bool is_to_output;
     int links;
 };
 
 /*
- * Checks a folder or link on the way. The target of a link is checked in a step of its own, and the mode of a link
- * means nothing. The mode of a file at the end is for the caller to check.
+ * Checks a folder or link on the way.  The target of a link is checked in its own step, and the mode of a link means
+ * nothing.  The caller checks the mode of a file at the end.
  */
 static bool check_step(int fd, const struct stat *status, struct way way, struct dm_fault *fault)
 {
@@ -114,7 +114,7 @@ static bool check_step(int fd, const struct stat *status, struct way way, struct
     return false;
 }
 
-/* In a folder where others may put things, as in /tmp, only a known owner is believed. */
+/* In a folder where others may create files, as in /tmp, only files of a known owner are trusted. */
 static bool check_parent(int folder, const struct stat *status, struct way way, struct dm_fault *fault)
 {
     struct stat parent;
@@ -130,7 +130,7 @@ static bool check_parent(int folder, const struct stat *status, struct way way, 
 
 static int walk(int from, const char *path, size_t length, struct way way, struct dm_fault *fault);
 
-/* Goes on from the folder `from` along the link.  Closes both descriptors. */
+/* Follows the link from the folder `from`.  Closes both descriptors. */
 static int follow(int from, int link, struct way way, struct dm_fault *fault)
 {
     char target[TARGET_ROOM];
@@ -143,7 +143,7 @@ static int follow(int from, int link, struct way way, struct dm_fault *fault)
     return fail(fault, DM_FAULT_ERROR, length == (ssize_t)sizeof target ? ENAMETOOLONG : ELOOP);
 }
 
-/* Takes one step from the folder `from`, and closes `from`. */
+/* Takes one step from the folder `from`, and closes it. */
 static int take_step(int from, const char *name, struct way way, struct dm_fault *fault)
 {
     int fd = openat(from, name, STEP_FLAGS);
@@ -166,8 +166,8 @@ static int take_step(int from, const char *name, struct way way, struct dm_fault
 }
 
 /*
- * Walks from the folder `from`, and closes `from`. Returns the folder at the end of the path. ".." needs no rule: the
- * folder behind it is checked as every other folder. "/" is checked by walk_from_root(), where every walk begins.
+ * Walks from the folder `from`, and closes it.  Returns the folder at the end of the path.  ".." needs no rule of its
+ * own: the folder it leads to is checked like any other.  "/" is checked by walk_from_root(), where every walk begins.
  */
 static int walk(int from, const char *path, size_t length, struct way way, struct dm_fault *fault)
 {
@@ -266,8 +266,8 @@ static bool check_own(int fd, struct dm_fault *fault)
 }
 
 /*
- * EEXIST is no fault: another process of this user may have been quicker, and check_own() refuses a folder of any
- * other. The umask can only take from 0700.
+ * EEXIST is no fault: another process of this user may have been faster, and check_own() refuses another user's folder.
+ * The umask can only remove bits from 0700.
  */
 int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_fault)
 {
@@ -291,8 +291,8 @@ int dm_place_open_own(const char *path, bool may_make, struct dm_fault *ret_faul
 }
 
 /*
- * The folder knows its parent; there the name must still be the folder's, and not that of another one, made since.
- * Between this look and the end only who may change the parent, or the folder's owner, can exchange it.
+ * Goes by the folder's own parent, where the name must still be this folder's and not that of a newer one.  Between the
+ * check and the removal, only its owner, or someone who may change the parent, can exchange it.
  */
 bool dm_place_remove(int folder, const char *path)
 {
@@ -332,7 +332,7 @@ bool dm_place_address(int folder, const char *name, struct sockaddr_un *ret_addr
     return true;
 }
 
-/* Tells an absent listener from an absent /proc. */
+/* Distinguishes an absent listener from an absent /proc. */
 static int fail_to_connect(struct dm_fault *fault, int error)
 {
     static const char needed[] = "/proc (needed to find a socket safely)";
@@ -346,8 +346,8 @@ static int fail_to_connect(struct dm_fault *fault, int error)
 }
 
 /*
- * SO_PEERCRED tells the user at the time of listen(). The check comes after connect() and before the first byte,
- * because a socket's file says nothing of the process that listens.
+ * SO_PEERCRED has the user at the time of listen().  The check comes after connect() and before the first byte, because
+ * a socket's file says nothing about the process that listens.
  */
 static bool check_peer(int fd, struct dm_fault *fault)
 {
@@ -362,7 +362,7 @@ static bool check_peer(int fd, struct dm_fault *fault)
 }
 
 /*
- * A local socket connects whole or not at all, so connect() is repeated after EINTR; a TCP socket would go on
+ * connect() is repeated after EINTR: a local socket connects at once or not at all, whereas a TCP socket would go on
  * connecting by itself.
  */
 int dm_place_connect(int folder, const char *name, int type, struct dm_fault *ret_fault)

@@ -6,13 +6,13 @@
 #include "base/real.h"
 
 /*
- * How many of the library's locks the calling thread holds, or is about to take or has just given up: a signal handler
- * that finds 0 has interrupted no section. Counted before the lock and after the unlock, because a handler in between
- * must rather see a lock too many: then the handler leaves the locks alone.
+ * How many of the library's locks the calling thread holds, is about to take or has just given back. A signal handler
+ * that finds 0 has interrupted no section. It is raised before the lock and lowered after the unlock, because a handler
+ * in between must not see too few; seeing one too many, it only leaves the locks alone.
  */
 static __thread unsigned held_count;
 
-static unsigned collecting;      /* threads that fork, and have not all locks yet; atomic */
+static unsigned collecting;      /* threads in fork() that do not have all locks yet; atomic */
 static __thread bool owes_pause; /* see dm_mutex_owe_pause() */
 #define PAUSE_NS (100 * DM_NS_PER_US)
 #define PAUSES_MOST 100
@@ -22,7 +22,7 @@ static __thread bool owes_pause; /* see dm_mutex_owe_pause() */
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the calling thread holds a lock of each rank; connections are two of one rank. */
+/* How many locks of each rank the calling thread holds; the two connections have the same rank. */
 static __thread unsigned char held[DM_RANK_COUNT];
 
 /* A second lock of the same rank passes: fork() takes the locks of both connections. */
@@ -111,13 +111,13 @@ void dm_mutex_reset(struct dm_mutex *mutex)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-    dm_real.mutex_unlock(&mutex->mutex); /* for the race detector, which has seen the lock taken */
+    dm_real.mutex_unlock(&mutex->mutex); /* for the race detector, which has seen the lock being taken */
     mutex->mutex = fresh;
 }
 
 /*
- * Not called after a bare fork, in a handler that has interrupted a section: the section goes on in the child, and
- * counts its locks down itself.
+ * Not called after a bare fork in a handler that has interrupted a section: the section continues in the child, and
+ * lowers the count itself.
  */
 void dm_mutex_fork_child(void)
 {

@@ -3,8 +3,8 @@
  * The library's own locks and their nesting order: a thread that holds a lock may take only locks of a higher rank.
  * With --enable-assertions and in sanitizer builds (-DDM_LOCK_CHECKS) a breach aborts.
  *
- * No lock is held over the network, over a user's callback, or while sleeping: a message that is logged with a lock
- * held reaches the application's callback when the thread gives the last lock back.
+ * No lock is held while a thread waits for the network, runs the application's callback, or sleeps: a message that is
+ * logged under a lock is delivered to the callback after the thread has given its last lock back (base/log.h).
  */
 #ifndef DM_BASE_RANK_H
 #define DM_BASE_RANK_H
@@ -27,14 +27,14 @@ enum dm_rank {
 };
 
 /*
- * The locks that fork() takes, in the order of their ranks, and gives back in the reverse order.  A store that is made
- * of stores takes the locks of one stage of all of them before the next stage.
+ * The stages in which fork() takes a store's locks, in the order of their ranks; it gives them back in reverse.  A
+ * store that is made of stores takes the locks of one stage in all of them before the next stage.
  */
 enum dm_fork_stage {
-    DM_FORK_STORES, /* of each store */
-    DM_FORK_WAYS,   /* of each connection */
-    DM_FORK_SERVER, /* of each server */
-    DM_FORK_SHARED, /* of all: taken once */
+    DM_FORK_STORES, /* the locks of each store */
+    DM_FORK_WAYS,   /* the locks of each connection */
+    DM_FORK_SERVER, /* the locks of each server */
+    DM_FORK_SHARED, /* locks shared by all, taken once */
     DM_FORK_STAGES
 };
 
@@ -51,9 +51,9 @@ void dm_mutex_lock(struct dm_mutex *mutex);
 void dm_mutex_unlock(struct dm_mutex *mutex);
 
 /*
- * A thread that a peer keeps busy gives a lock back and takes it again at once, and a thread that waits for the lock is
- * not awake by then.  So a thread that has worked on as many bytes as one turn may take owes fork() a pause, and makes
- * it where it holds no lock: while a fork() collects the locks of the library, for some 10 ms at most.
+ * A thread that a peer keeps busy gives a lock back and takes it again at once, before a thread that waits for the lock
+ * has woken up.  So a thread that has processed as many bytes as one turn may take owes fork() a pause.  It pauses
+ * where it holds no lock, and only while a fork() collects the library's locks, for some 10 ms at most.
  */
 void dm_mutex_owe_pause(void);
 void dm_mutex_pause(void);
@@ -63,12 +63,12 @@ void dm_mutex_end_collecting(void);
 /* In a forked child: the lock is free and new. */
 void dm_mutex_reset(struct dm_mutex *mutex);
 
-/* In a forked child whose parent took all locks before fork(): the child holds none of the locks any more. */
+/* In a forked child whose parent took all locks before fork(): the child no longer holds any of them. */
 void dm_mutex_fork_child(void);
 
 /*
- * Aborts, with a sentence, unless the calling thread holds a lock of this rank; stands at the beginning of each
- * function whose caller holds the lock.  Costs nothing without -DDM_LOCK_CHECKS.
+ * Aborts, with a sentence, unless the calling thread holds a lock of this rank.  Each function whose caller must hold
+ * the lock begins with it.  Costs nothing without -DDM_LOCK_CHECKS.
  */
 #ifdef DM_LOCK_CHECKS
 #define dm_assert_held(rank) dm_mutex_check_held(rank, __func__)

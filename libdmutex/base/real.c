@@ -17,7 +17,7 @@
 #define BOUND(name) .name = pthread_##name,
 struct dm_real dm_real = { FUNCTIONS(BOUND) };
 
-/* ThreadSanitizer must see our locks, and sees only calls of ThreadSanitizer's own functions. */
+/* ThreadSanitizer must see our locks, and sees only calls of its own functions. */
 #if !DM_UNDER_TSAN
 #define SLOT(name) { offsetof(struct dm_real, name), "pthread_" #name },
 static const struct {
@@ -26,8 +26,8 @@ static const struct {
 } wanted[] = { FUNCTIONS(SLOT) };
 
 /*
- * dlsym() finds the newest version of a name, and <pthread.h> has the types of the newest version. Asks libc.so.6
- * itself and not RTLD_NEXT, which finds the next module in the order of loading, perhaps another wrapper.
+ * dlsym() finds the newest version of a name, which is the one that <pthread.h> declares. It searches libc.so.6 itself:
+ * RTLD_NEXT would find the next module in load order, which may be another wrapper.
  */
 __attribute__((constructor)) static void resolve(void)
 {

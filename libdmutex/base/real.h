@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libc's own pthread functions, also if a preloaded library stands in front of libc.
+ * libc's own pthread functions, even if a preloaded library has replaced them.
  *
  * The library's locks, and libc's mutexes inside local objects, must not come back to this library through a preload
- * layer that remaps mutexes.  The table is valid from the first instruction on: the table starts with the functions
- * that the linker bound, and a constructor replaces the functions by libc's own.
+ * layer that remaps mutexes.  The table is valid from the first instruction on: it starts with the functions that the
+ * linker bound, and a constructor replaces them by libc's own.
  */
 #ifndef DM_BASE_REAL_H
 #define DM_BASE_REAL_H

@@ -13,19 +13,19 @@ static __thread int ends_seen;
 
 __thread struct dm_self_fast dm_self_fast;
 
-/* The process ends; by this thread; and other threads' questions are given up. */
+/* The process is ending; this thread ends it; the questions of other threads are given up. */
 static bool is_ending;
 static __thread bool is_ending_here;
 static bool are_questions_over;
 
-static uint64_t threads; /* that have had a serial */
-/* Written once, by the library's constructor, before the first thread is known: read without a lock. */
+static uint64_t threads; /* how many threads have had a serial */
+/* Set once by the library's constructor, before any thread has a record, and so read without a lock. */
 static pthread_key_t end_key;
 static void (*end_report)(struct dm_self *);
 
 /*
- * Other libraries' destructors may still use a mutex, so our destructor puts itself off until the last pass;
- * ThreadSanitizer forgets the thread in the last pass.  The value of the key is the thread's dm_self.
+ * Other libraries' destructors may still use a mutex, so ours puts itself off until the last pass, or the one before
+ * under ThreadSanitizer, which forgets the thread in the last.  The value of the key is the thread's dm_self.
  */
 #define LAST_PASS (PTHREAD_DESTRUCTOR_ITERATIONS - DM_UNDER_TSAN)
 
@@ -65,8 +65,8 @@ struct dm_self *dm_self_get(void)
 }
 
 /*
- * False also after a signal handler (EINTR): the caller compares the deadline itself. Both waits are cancellation
- * points; the caller decides whether cancellation is on.
+ * Also returns false after a signal handler (EINTR): the caller checks the deadline itself.  Both waits are
+ * cancellation points; the caller decides whether cancellation is enabled.
  */
 bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
 {
@@ -76,9 +76,9 @@ bool dm_self_sleep(struct dm_self *sleeper, const struct dm_deadline *deadline)
 }
 
 /*
- * The sleeper sets the bell, then looks for a post; dm_self_wake() posts, then looks for a bell.  All three change the
- * bell in one step, the last one by adding nothing, so that of two the later sees what the earlier did before.  Not by
- * fences, which ThreadSanitizer cannot follow.
+ * The sleeper sets the bell, then checks for a post; dm_self_wake() posts, then checks for a bell.  Both, and
+ * dm_self_stop_listening(), change the bell by an atomic read-modify-write (dm_self_wake() adds 0), so that the later
+ * of two sees everything that came before the earlier.  Fences would do, but ThreadSanitizer does not understand them.
  */
 bool dm_self_listen(struct dm_self *sleeper, int *bell)
 {
@@ -101,8 +101,8 @@ bool dm_self_take_post(struct dm_self *sleeper)
 }
 
 /*
- * Needs no lock; usually called with STATE or CONN held, which keeps the sleeper inside its call, and so its memory
- * there.
+ * Needs no lock.  It is usually called with STATE or CONN held, which keeps the sleeper inside its call and so its
+ * memory valid.
  */
 void dm_self_wake(struct dm_self *sleeper)
 {
@@ -146,13 +146,13 @@ void dm_self_park(void)
         pause();
 }
 
-/* Claims are forgotten unfreed: the registry that they stand in is the parent's. */
+/* The claims are forgotten and not freed: their registry is the parent's. */
 void dm_self_fork_child(void)
 {
     is_ending = is_ending_here = are_questions_over = false;
     if (self.serial == 0)
         return;
-    sem_init(&self.wake, 0, 1); /* a wait that the fork has interrupted, in a handler, looks again, and ends */
+    sem_init(&self.wake, 0, 1); /* a wait in which a handler has forked checks again, and ends */
     self.bell = NULL;
     self.claims = NULL;
     draw_serial();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calling thread as the library knows the thread: the serial and the semaphore that the thread sleeps on.
+ * The library's record of the calling thread: its serial, and the semaphore on which it sleeps.
  *
- * A post to the semaphore means "look again", never "the lock is yours": every sleeper checks the sleeper's own
- * condition under the lock that guards the condition, so a post too many costs one look.  Only a thread inside a call
- * of this library can be posted to; the thread leaves every list before the call returns.
+ * A post means "check again", never "the lock is yours": a sleeper re-checks its condition under the lock that guards
+ * it, so a spurious post costs only a check.  Only a thread inside a call of this library can be posted to: it leaves
+ * every list before the call returns.
  */
 #ifndef DM_BASE_SELF_H
 #define DM_BASE_SELF_H
@@ -20,8 +20,8 @@ struct dm_claim;
 struct dm_tenure;
 
 /*
- * A serial is never used again in the process, as a thread id of the kernel may be; its low bits are that id, which
- * people know from ps(1) and gdb(1).  Linux allows no id of more bits (PID_MAX_LIMIT).
+ * A serial is never reused in the process, as a kernel thread id may be.  Its low bits are that id, which people know
+ * from ps(1) and gdb(1); Linux allows no id of more bits (PID_MAX_LIMIT).
  */
 #define DM_SELF_TID_BITS 22
 
@@ -33,26 +33,26 @@ static inline uint64_t dm_self_tid(uint64_t serial)
 struct dm_self {
     uint64_t serial;
     sem_t wake;
-    int *bell;      /* to be rung with each post, for a thread that sleeps in ppoll() instead; NULL: none.  Atomic */
-    bool has_ended; /* the thread's end was reported: nothing may point here any more */
+    int *bell;               /* rung with each post, for a thread that sleeps in ppoll(); NULL: none.  Atomic */
+    bool has_ended;          /* the thread's end was reported: nothing may point here */
     struct dm_claim *claims; /* of this thread; the registry's, guarded by the state lock */
 };
 
 /*
- * The part of a thread's record that the fast path reads (process/claims/fast.h): in the thread's static storage, found
- * without a call.
+ * The part of the record that the fast path uses (process/claims/fast.h), in static thread-local storage, so that no
+ * function call is needed to find it.
  */
 struct dm_self_fast {
     uint64_t serial;          /* as in struct dm_self; 0 before the first call and after the thread's end */
-    struct dm_tenure *misled; /* entered by mistake, to be put back under the state lock; NULL: none */
-    bool has_entered;         /* entered some tenure; the end of the thread looks for it */
+    struct dm_tenure *misled; /* entered by mistake, and to put back under the state lock; NULL: none */
+    bool has_entered;         /* has entered some tenure; the end of the thread searches for it */
 };
 extern __thread struct dm_self_fast dm_self_fast __attribute__((__tls_model__("initial-exec")));
 
-/* The calling thread; set up at the thread's first call. */
+/* The calling thread's record, made at its first call. */
 struct dm_self *dm_self_get(void);
 
-/* Sleeps until posted or until the deadline.  True if posted.  A thread sleeps on the thread's own semaphore only. */
+/* Sleeps until a post or the deadline.  True if posted.  A thread sleeps only on its own semaphore. */
 bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline);
 
 /* The same, with the given cancellation state during the sleep; the caller has disabled cancellation. */
@@ -67,8 +67,8 @@ static inline bool dm_self_sleep_cancellably(struct dm_self *self, const struct 
 }
 
 /*
- * Around a sleep in ppoll() on a bell (base/descriptor.h): posts ring the bell too.  dm_self_listen() returns true if
- * there is a post already, for which no bell was rung: then the thread must not sleep.
+ * Called before and after a sleep in ppoll() on a bell (base/descriptor.h): in between, posts ring the bell, too.
+ * dm_self_listen() returns true if there is a post already, for which no bell was rung: then the thread must not sleep.
  */
 bool dm_self_listen(struct dm_self *self, int *bell);
 void dm_self_stop_listening(struct dm_self *self);
@@ -79,31 +79,34 @@ bool dm_self_take_post(struct dm_self *self);
 /* Wakes a sleeping thread, or ends the next sleep of a thread that is awake. */
 void dm_self_wake(struct dm_self *self);
 
-/* The process ends, by exit() in the calling thread. */
+/* The calling thread ends the process, by exit(). */
 void dm_self_end_process(void);
 
-/* True if the process ends, by any thread. */
+/* True if a thread is ending the process. */
 bool dm_self_is_ending(void);
 
-/* True if the process ends, and not by the calling thread. */
+/* True if a thread other than the calling one is ending the process. */
 bool dm_self_must_park(void);
 
 /*
- * Questions of other threads are given up, by the thread that ends the process: a question that has not been sent is
- * never sent, because the releases of all claims go out next.
+ * Called by the thread that ends the process: gives up the questions of the other threads.  A question that has not
+ * been sent yet is never sent, because the releases of all claims go out next.
  */
 void dm_self_end_questions(void);
 
-/* True if the calling thread's questions are given up.  A thread looks before each sending. */
+/* True if the calling thread's questions are given up; checked before each is sent. */
 bool dm_self_is_given_up(void);
 
-/* Sleeps until the process is gone; handlers of signals run.  No lock held. */
+/* Sleeps until the process is gone; signal handlers still run.  The caller holds no lock. */
 void dm_self_park(void) __attribute__((__noreturn__));
 
-/* Called once, early: sets the function to run when a thread that used the library ends.  False: no key is left. */
+/*
+ * Called once, early: sets the function to call when a thread that has used the library ends.  False: libc has no key
+ * left.
+ */
 bool dm_self_on_thread_end(void (*report)(struct dm_self *self));
 
-/* In a forked child: the calling thread's semaphore is new, the thread has no claims. */
+/* In a forked child: gives the calling thread a new semaphore and no claims. */
 void dm_self_fork_child(void);
 
 #endif

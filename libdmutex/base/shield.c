@@ -12,7 +12,7 @@
 static const int raised[] = { SIGPIPE, SIGXFSZ };
 #define RAISED ((int)(sizeof raised / sizeof raised[0]))
 
-/* A signal that is pending already is the program's, and stays so: one more of it makes no difference. */
+/* A signal that is already pending is the program's and stays pending; another one would make no difference. */
 void dm_shield_raise(struct dm_shield *ret_shield)
 {
     sigset_t both, pending;
@@ -28,7 +28,7 @@ void dm_shield_raise(struct dm_shield *ret_shield)
             sigdelset(&ret_shield->owned, raised[i]);
 }
 
-/* By the system call itself, because sigtimedwait() is a cancellation point. */
+/* Uses the system call directly, because libc's sigtimedwait() is a cancellation point. */
 void dm_shield_lower(const struct dm_shield *shield)
 {
     const struct timespec now = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Around a write to what others have named: standard error, a log, a file of counters.  A pipe without a reader
- * (SIGPIPE) or a limit of the size of files (SIGXFSZ) is then an error of the write, and not the end of the program.
+ * Protects a write to a destination that others choose: standard error, a log, a file of metrics.  A pipe without a
+ * reader (SIGPIPE) or the limit on file sizes (SIGXFSZ) then makes the write fail, and does not end the program.
  *
  * Not nested.  Async-signal-safe, no cancellation point.  The preload module is built with this file, too.
  */
@@ -12,12 +12,12 @@
 
 struct dm_shield {
     sigset_t mask;  /* of the thread, to be restored */
-    sigset_t owned; /* signals that the write may raise: those that were not pending before */
+    sigset_t owned; /* those signals that were not pending before the write */
 };
 
 void dm_shield_raise(struct dm_shield *ret_shield);
 
-/* Leaves errno alone. */
+/* Keeps errno. */
 void dm_shield_lower(const struct dm_shield *shield);
 
 #endif

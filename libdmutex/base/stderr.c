@@ -10,7 +10,7 @@
 static struct dm_fileid at_start; /* zeros if 2 was closed */
 static bool is_noted;
 
-/* Earlier than the constructor only in another constructor of the same library, before any other thread. */
+/* Called before the constructor only from another constructor of the same library, before there are other threads. */
 __attribute__((constructor)) static void note(void)
 {
     if (!is_noted)

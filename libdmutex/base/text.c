@@ -4,10 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * The length that the first byte of a UTF-8 sequence announces; 0: no sequence begins so (RFC 3629: C0, C1 and F5 to
- * FF).
- */
+/* The length of the UTF-8 sequence that begins with this byte; 0: none does (RFC 3629: C0, C1 and F5 to FF). */
 static size_t announced_length(unsigned char first)
 {
     if (first < 0x80)
@@ -21,7 +18,7 @@ static size_t announced_length(unsigned char first)
 
 /*
  * The character of a sequence of `length` bytes; UINT32_MAX if the sequence is cut or longer than needed. Never reads
- * behind the end, because the NUL is no continuation byte.
+ * past the end, because the NUL is no continuation byte.
  */
 static uint32_t decode(const unsigned char *at, size_t length)
 {
@@ -37,8 +34,9 @@ static uint32_t decode(const unsigned char *at, size_t length)
 }
 
 /*
- * No control, surrogate, line separator or mark of direction; none of Unicode's Default_Ignorable_Code_Point, which
- * take no room on a screen; and no blank but U+0020: two names that differ must not look alike because of them.
+ * Not printable are control characters, surrogates, line separators and marks of direction; Unicode's
+ * Default_Ignorable_Code_Point, which are invisible; and all blanks but U+0020. Two different names must not look alike
+ * because of them.
  */
 static bool is_printable(uint32_t character)
 {
@@ -66,7 +64,7 @@ size_t dm_text_printable(const char *text)
     return length && is_printable(decode(at, length)) ? length : 0;
 }
 
-/* Surrogates are no characters of UTF-8, though their bytes can be decoded. */
+/* Surrogates are not valid in UTF-8, though their bytes can be decoded. */
 size_t dm_text_character(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Texts from outside, made safe before people see them. */
+/* Makes texts from outside safe to show. */
 #ifndef DM_BASE_TEXT_H
 #define DM_BASE_TEXT_H
 
 #include <stddef.h>
 
-/* Room for a reason in one sentence, in all code that speaks to the server. */
+/* Room for the reason of a failure, one sentence. */
 #define DM_REASON_ROOM 320
 
 /*
- * Makes a text safe for a terminal and for a log of one line each: every byte outside printable UTF-8 becomes '?', also
- * line ends, ESC, and marks that change the direction of writing.
+ * Makes a text safe for a terminal and for a log with one line per message: every byte that is not part of printable
+ * UTF-8 becomes '?', including line ends, ESC, and marks that change the direction of writing.
  */
 void dm_text_clean(char *text);
 
@@ -20,7 +20,10 @@ void dm_text_clean(char *text);
  */
 size_t dm_text_printable(const char *text);
 
-/* The same for any character of UTF-8, controls too: 0 if the bytes are none, and at the end of the text. */
+/*
+ * The same for any UTF-8 character, control characters included: 0 if the bytes are no character, and at the end of the
+ * text.
+ */
 size_t dm_text_character(const char *text);
 
 #endif

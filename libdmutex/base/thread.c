@@ -17,10 +17,9 @@
 #define STACK_MIN ((size_t)256 * 1024)
 
 /*
- * A new thread inherits policy, priority, nice value and cores of the thread that makes the new thread, which may be
- * the least of the process, bound to one core. The library's own thread, which all holds depend on, gets the values of
- * the process from the time when the library was loaded. (A library that is loaded by dlopen() notes the values of the
- * thread that calls dlopen().)
+ * A new thread inherits policy, priority, nice value and cores from its creator, which may be the least important
+ * thread of the process, bound to one core.  All holds depend on the library's own thread, so it gets the values that
+ * the process had when the library was loaded. (If that was by dlopen(), they are those of the thread that called it.)
  */
 static struct {
     bool is_known;
@@ -37,7 +36,7 @@ __attribute__((constructor)) static void note_usual(void)
                      sched_getaffinity(0, sizeof usual.cores, &usual.cores) == 0;
 }
 
-/* Linux keeps all of these values by thread.  To raise a priority takes a right, CAP_SYS_NICE or RLIMIT_NICE. */
+/* On Linux each thread has its own of all these values.  Raising a priority requires CAP_SYS_NICE or RLIMIT_NICE. */
 static void become_usual(void)
 {
     bool is_lower;
@@ -78,9 +77,9 @@ static void describe(pthread_attr_t *attributes)
 }
 
 /*
- * Signals are blocked before the thread begins, because a mask that the new thread sets itself comes too late for a
- * signal in between. begin() frees the task, or this function if there is no thread. Detached: nothing is torn down at
- * exit, so nothing joins.
+ * Signals are blocked before the thread begins: if the new thread set the mask itself, a signal could arrive before
+ * that. begin() frees the task, or this function does if there is no thread.  Detached, because nobody joins it:
+ * nothing is torn down at exit.
  */
 int dm_thread_start(void *(*run)(void *), void *user)
 {
@@ -106,13 +105,13 @@ int dm_thread_start(void *(*run)(void *), void *user)
     return error;
 }
 
-/* The lowest address and the end of the stack; 0 and 0 where they are not known. */
+/* The lowest address and the end of the stack; both 0 where they are not known. */
 struct bounds {
     bool is_read;
     uintptr_t lowest, end;
 };
 
-/* The first thread's stack grows by itself, and reading its bounds costs a look at /proc. */
+/* The first thread's stack grows by itself, and its bounds would have to be read from /proc. */
 static void read_bounds(struct bounds *bounds)
 {
     pthread_attr_t attributes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Units of time, for every floor; moments are nanoseconds of CLOCK_BOOTTIME. */
+/* Units of time. Moments are nanoseconds of CLOCK_BOOTTIME. */
 #ifndef DM_BASE_UNITS_H
 #define DM_BASE_UNITS_H
 
