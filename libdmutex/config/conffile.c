@@ -15,13 +15,13 @@
 #include "base/file.h"
 #include "base/place.h"
 
-#define LARGEST 65536 /* bytes; a larger file is no configuration */
+#define LARGEST 65536 /* bytes; a larger file is not a configuration */
 
 enum section { SECTION_NONE, SECTION_SERVER, SECTION_DEFAULTS };
 
 /*
- * The state of reading one file. `password_file` points into the text of the file, so join() runs before read_open()
- * frees the text.
+ * The state of reading one file.  `password_file` points into the file's text, so join() runs before read_open() frees
+ * it.
  */
 struct reader {
     const char *path;
@@ -29,14 +29,14 @@ struct reader {
     char *reason;
     unsigned line;
     enum section section;
-    unsigned seen; /* bits: the keys of the file up to here */
+    unsigned seen; /* bits: the keys seen so far */
     const char *password_file;
     bool has_url;
 };
 
 /*
- * Writes the sentence and returns false. The first fault ends the reading, so the sentence is written once. The path is
- * cut at 200 bytes, so `used` is always below the room.
+ * Writes the sentence and returns false.  The first fault ends the parsing, so this is called once.  The path is cut at
+ * 200 bytes, so `used` is always below the room.
  */
 static bool complain(const struct reader *reader, const char *format, ...) DM_PRINTF(2, 3);
 static bool complain(const struct reader *reader, const char *format, ...)
@@ -56,7 +56,7 @@ static bool complain(const struct reader *reader, const char *format, ...)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* Refuses a long value and never cuts it: a URL that is cut may name another server. */
+/* Refuses a long value and never truncates it: a truncated URL could name another server. */
 static bool copy(const struct reader *reader, char *to, size_t room, const char *value)
 {
     if (strlen(value) >= room)
@@ -66,8 +66,8 @@ static bool copy(const struct reader *reader, char *to, size_t room, const char 
 }
 
 /*
- * Replaces the URL of an earlier file together with the password file that join() has added to the URL: the system's
- * password never goes to a server that the user's file names.
+ * Replaces an earlier file's URL together with the password file that join() has added to it: the system's password
+ * must never go to a server that the user's file names.
  */
 static bool read_url(struct reader *reader, char *value)
 {
@@ -95,8 +95,8 @@ static bool read_local(struct reader *reader, char *value)
 }
 
 /*
- * The first byte must be a digit, because strtoul() would take blanks and a sign. The number is compared before the
- * multiplication, which cannot overflow then.
+ * The first byte must be a digit, because strtoul() accepts blanks and a sign.  The number is checked before the
+ * multiplication, so that it cannot overflow.
  */
 bool dm_conffile_time(const char *value, uint32_t least_ms, uint32_t most_ms, uint32_t *ret_ms)
 {
@@ -192,7 +192,7 @@ static bool read_host(struct reader *reader, char *value)
     return copy(reader, reader->file->host, sizeof reader->file->host, value);
 }
 
-/* Paths are absolute, because the programs that read this file run in many directories. */
+/* Paths must be absolute: the programs that read this file run in many directories. */
 static bool read_log(struct reader *reader, char *value)
 {
     static const char *const levels[] = { "warn", "info", "debug" };
@@ -230,7 +230,7 @@ static bool read_metrics_names(struct reader *reader, char *value)
            complain(reader, "MetricsNames \"%.100s\" is neither yes nor no", value);
 }
 
-/* The index of a key is the key's bit in reader.seen. */
+/* The index of a key is its bit in reader.seen. */
 static const struct key {
     const char *name;
     enum section section;
@@ -249,7 +249,7 @@ static const struct key {
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-/* '\r' counts, so that files with CR LF at the line ends mean the same. */
+/* '\r' counts, so that files with CR LF line ends mean the same. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -267,7 +267,7 @@ static char *strip(char *text)
     return text;
 }
 
-/* Unknown sections and keys are failures and not skipped: a misspelt Local=forbid would allow, in silence. */
+/* Unknown sections and keys are failures: if they were skipped, a misspelt Local=forbid would silently allow. */
 static bool read_section(struct reader *reader, const char *line)
 {
     if (strcmp(line, "[server]") == 0)
@@ -312,9 +312,9 @@ static bool read_line(struct reader *reader, char *line)
 }
 
 /*
- * Adds the password file to the URL, as an option. Bytes other than RFC 3986's unreserved bytes and '/' are
- * percent-encoded, so the path cannot add another option. If the first snprintf() has no room, the look before the
- * path's first byte says so: the path is absolute, and has a byte.
+ * Adds the password file to the URL, as an option.  All bytes but RFC 3986's unreserved ones and '/' are
+ * percent-encoded, so that the path cannot add another option.  If the first snprintf() runs out of room, the check at
+ * the path's first byte finds out: an absolute path has at least one.
  */
 static bool join(struct reader *reader)
 {
@@ -350,7 +350,7 @@ static bool read_text(struct reader *reader, char *text)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Checks the file itself, by its descriptor; the folders on the way are checked already (base/place.h). */
+/* Checks the file itself, by its descriptor; the folders on the way have been checked (base/place.h). */
 static bool check_status(struct reader *reader, const struct stat *status)
 {
     if (!S_ISREG(status->st_mode))
@@ -364,8 +364,8 @@ static bool check_status(struct reader *reader, const struct stat *status)
 }
 
 /*
- * A NUL byte within the text is refused: the functions for strings would see the part before the NUL only, and a key
- * behind the NUL would be lost without a word.
+ * A NUL byte within the text is refused: string functions would see only the part before it, and keys after it would be
+ * silently lost.
  */
 static bool read_open(struct reader *reader, int fd)
 {
@@ -395,7 +395,7 @@ static bool complain_of_way(struct reader *reader, const struct dm_fault *fault)
     return complain(reader, "%s", strerror(fault->error));
 }
 
-/* A link to nothing is not an absent file: somebody has configured this host, and a disk or a volume is missing. */
+/* A dangling link is not an absent file: somebody has configured this host, and a disk or a volume is missing. */
 static bool complain_of_link(struct reader *reader, const struct dm_fault *fault)
 {
     if (fault->error != ENOENT)
@@ -405,9 +405,9 @@ static bool complain_of_link(struct reader *reader, const struct dm_fault *fault
 }
 
 /*
- * A symbolic link is followed by steps that are checked as the folders are, as in a volume of Kubernetes: the name
- * leads to ..data/NAME, and ..data to a folder.  The file at the end is opened through the descriptor that the walk has
- * found.
+ * A symbolic link is followed step by step, with the same checks as for folders.  Kubernetes' volumes need this: the
+ * name links to ..data/NAME, and ..data to a folder.  The file at the end is opened through the descriptor that the
+ * walk returns.
  */
 static int open_link(const char *path, struct dm_fault *ret_fault)
 {
@@ -424,7 +424,7 @@ static int open_link(const char *path, struct dm_fault *ret_fault)
     return fd;
 }
 
-/* Reads the file in its folder, or what a link there leads to.  True also if there is none. */
+/* Reads the file in its folder, following a link.  True also if there is none. */
 static bool read_leaf(struct reader *reader, int folder, const char *leaf)
 {
     struct dm_fault fault = { .kind = DM_FAULT_ERROR };
@@ -457,7 +457,7 @@ static bool is_behind_link(const char *path, const char *leaf)
     return lstat(folder, &status) == 0 && S_ISLNK(status.st_mode);
 }
 
-/* O_NONBLOCK: the open() of a FIFO would wait for a writer, and check_status() refuses the FIFO afterwards. */
+/* O_NONBLOCK, because open() of a FIFO would wait for a writer; check_status() then refuses the FIFO. */
 bool dm_conffile_read(const char *path, struct dm_conffile *file, char ret_reason[DM_CONFFILE_REASON_ROOM])
 {
     struct reader reader = { .path = path, .file = file, .reason = ret_reason };

@@ -40,8 +40,8 @@ static bool read_line(FILE *file, char line[LINE_ROOM])
 }
 
 /*
- * A FIFO would wait for its writer, in the middle of a call.  The copy on the stack is wiped, read or not, and there is
- * no other copy: the stream has no buffer.
+ * A FIFO must be refused: we would wait for its writer, in the middle of a call.  The copy on the stack is always
+ * wiped, and there is no other one, because the stream is unbuffered.
  */
 char *dm_login_read_line(const char *path, char ret_reason[DM_REASON_ROOM])
 {
@@ -65,7 +65,7 @@ char *dm_login_read_line(const char *path, char ret_reason[DM_REASON_ROOM])
     return text;
 }
 
-/* A text of its own in any case, so that the caller frees both alike. */
+/* Always makes a new text, so that the caller frees both in the same way. */
 static bool take(const char *text, const char *option, const char *path, char **ret_text, char *ret_reason)
 {
     char why[DM_REASON_ROOM] = "out of memory";

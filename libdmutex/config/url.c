@@ -16,17 +16,17 @@
 #define DEFAULT_TIMEOUT_MS 2000
 #define SENTINEL_SWITCH_MS 5000
 /*
- * As long as the default command_timeout, and no shorter: a master that was stalled, and goes on behind the election of
- * its replica, executes all requests in its sockets; a client sends there for command_timeout.  The election needs
- * no part: a master that is cut off stops by itself before its replica can be elected.
+ * At least the default command_timeout: a master that was stalled, and continues after the election of its replica,
+ * executes all requests in its sockets, to which a client sends for command_timeout.  The time of the election need not
+ * be added: a master that is cut off stops by itself before its replica can be elected.
  */
 #define CLUSTER_SWITCH_MS DEFAULT_TIMEOUT_MS
 #define DB_MAX 999999
-#define HOST_MOST 255 /* bytes; names of DNS are shorter, and structs have room for no more */
+#define HOST_MOST 255 /* bytes; DNS names are shorter, and structures have no more room */
 
 /*
- * user[:password]@ at the beginning, if there. The last '@' ends the login and the first ':' the user, so a password
- * may have both signs unencoded. A '/' or '?' there must be encoded, because the URL is cut at these signs before.
+ * An optional user[:password]@ at the beginning.  The last '@' ends the login and the first ':' the user, so a password
+ * may contain both unencoded.  A '/' or '?' in it must be encoded, because the URL is split there first.
  */
 static bool read_login(struct dm_url *url, struct dm_part *from, char *ret_reason)
 {
@@ -47,7 +47,7 @@ static bool read_login(struct dm_url *url, struct dm_part *from, char *ret_reaso
     return true;
 }
 
-/* A number of up to five digits is told; other text may be the password of a login without the @. */
+/* Quotes only a number of up to five digits: other text may be the password of a login without its @. */
 static bool complain_of_port(char *ret_reason, struct dm_part port)
 {
     unsigned number;
@@ -59,8 +59,8 @@ static bool complain_of_port(char *ret_reason, struct dm_part port)
 }
 
 /*
- * host[:port], an IPv6 address in brackets: without brackets the first colon of the address would begin the port. The
- * port stays a text after the check, because getaddrinfo() takes a text.
+ * host[:port].  An IPv6 address must be in brackets, or its first colon would begin the port.  The port stays a text,
+ * because getaddrinfo() takes one.
  */
 static bool read_address(struct dm_part address, const char *default_port, char **host_slot, char **port_slot,
                          char *ret_reason)
@@ -92,8 +92,8 @@ static bool read_address(struct dm_part address, const char *default_port, char 
 }
 
 /*
- * [login@]host[:port][/db]. The first slash ends the address; without a number behind the slash, and without a slash,
- * the database is 0.
+ * [login@]host[:port][/db].  The first slash ends the address.  Without a number after it, or without a slash, the
+ * database is 0.
  */
 static bool read_tcp(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
@@ -109,8 +109,8 @@ static bool read_tcp(struct dm_url *url, struct dm_part where, char *ret_reason)
 }
 
 /*
- * [login@]host[:port],host[:port]…  The login is of the servers with the data.  A sentinel that is listed twice would
- * count twice, and no majority may be one server.
+ * [login@]host[:port],host[:port]…  The login is for the servers with the data.  A server must not be listed twice: a
+ * sentinel would count twice, and a single server could be a majority.
  */
 static bool read_list(struct dm_url *url, struct dm_part list, const char *default_port, char *ret_reason)
 {
@@ -154,7 +154,7 @@ static bool read_sentinel(struct dm_url *url, struct dm_part where, char *ret_re
     return read_list(url, hosts, SENTINEL_PORT, ret_reason);
 }
 
-/* [login@]host[:port],…  A slash at the end is no mistake, since other URLs have a path there. */
+/* [login@]host[:port],…  A slash at the end is accepted, since other URLs have a path there. */
 static bool read_cluster(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     bool has_path;
@@ -169,7 +169,10 @@ static bool read_cluster(struct dm_url *url, struct dm_part where, char *ret_rea
     return read_list(url, hosts, DEFAULT_PORT, ret_reason);
 }
 
-/* [login@]host[:port],…[/db].  With an even number no more servers may fail than with one server less. */
+/*
+ * [login@]host[:port],…[/db].  Three, five or seven servers: an even number would tolerate no more failures than one
+ * server less.
+ */
 static bool read_quorum(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     bool has_db;
@@ -192,9 +195,8 @@ static bool read_tls(struct dm_url *url, struct dm_part where, char *ret_reason)
 }
 
 /*
- * [login@]/path. The path begins with the first slash, which belongs to the path; text between the login and the path
- * would look like a host, and is refused. The length is compared after decoding, because the kernel gets the decoded
- * path.
+ * [login@]/path.  The path begins with the first slash and includes it.  Text between the login and the path would look
+ * like a host, and is refused.  The length is checked after decoding, because the kernel gets the decoded path.
  */
 static bool read_unix(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
@@ -216,10 +218,7 @@ static bool read_unix(struct dm_url *url, struct dm_part where, char *ret_reason
     return true;
 }
 
-/*
- * No login and no address: the caller of dm_url_parse() knows the place of local servers. The option grace= is read
- * later.
- */
+/* Has no login and no address: dm_local_place() sets the path.  The option grace= is read later. */
 static bool read_local(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     url->kind = DM_URL_LOCAL;
@@ -228,7 +227,7 @@ static bool read_local(struct dm_url *url, struct dm_part where, char *ret_reaso
     return where.length == 0 || dm_url_complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
-/* After all options, which may come in any order. */
+/* Called after all options are parsed, which may come in any order. */
 static bool check_tls(const struct dm_url *url, char *ret_reason)
 {
     if (!url->has_tls)
@@ -247,8 +246,8 @@ static bool check_tls(const struct dm_url *url, char *ret_reason)
 }
 
 /*
- * After all options.  A request that a replaced master executes late was sent at most command_timeout before; so a
- * switch that is shorter would not cover the request.
+ * Called after all options are parsed.  A request that a replaced master executes late was sent up to command_timeout
+ * before; a shorter switch time would not cover it.
  */
 static bool check_switch(const struct dm_url *url, char *ret_reason)
 {
@@ -276,8 +275,8 @@ static bool begins_with(struct dm_part part, const char *text)
 }
 
 /*
- * How much of the text is this scheme; 0: it is another.  Schemes have no case (RFC 3986), and valkey may stand for
- * redis.
+ * The length of this scheme at the beginning of the text; 0: it begins with another.  Schemes are case-insensitive (RFC
+ * 3986), and valkey may stand for redis.
  */
 static size_t length_of(struct dm_part text, const char *scheme)
 {
@@ -292,7 +291,7 @@ static size_t length_of(struct dm_part text, const char *scheme)
     return begins_with(rest, scheme + strlen("redis")) ? strlen(scheme) + 1 : 0;
 }
 
-/* Of a text that begins with none of our schemes: the form that its writer may have meant. */
+/* For a text with none of our schemes: the form that its writer may have meant. */
 static const char *meant(struct dm_part where)
 {
     static const struct {
@@ -319,15 +318,15 @@ static const char *meant(struct dm_part where)
            "redis+cluster://, redis+quorum:// or \"local:\"";
 }
 
-/* In front of the options a login ends, or there is none: a password stands behind a colon. */
+/* True if, before the options, there is a complete login or certainly none: a password would follow a colon. */
 static bool has_whole_login(struct dm_part where)
 {
     return memchr(where.text, '@', where.length) || !memchr(where.text, ':', where.length);
 }
 
 /*
- * Cuts the options off first, so a '?' before the options must be encoded.  Where one server is meant a comma is
- * refused, because a list would look like one host with an odd name; so a comma in a login must be encoded there, too.
+ * Splits the options off first, so any other '?' must be encoded.  For a single server a comma is refused, because a
+ * list would look like one host with an odd name; so a comma in a login must be encoded there, too.
  */
 static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
 {
@@ -352,7 +351,7 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
     return dm_url_complain(ret_reason, meant(where));
 }
 
-/* Not cut off in silence: the blank may be a password's, which ends with one then in all other programs. */
+/* Blanks are not removed silently: one may belong to a password, which ends with it in all other programs. */
 static bool check_ends(const char *text, char *ret_reason)
 {
     static const char blanks[] = " \t\r\n";
@@ -371,7 +370,7 @@ struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM])
 
     errno = 0; /* malloc sets errno */
     url = calloc(1, sizeof *url);
-    /* Overwritten by each failure that has a sentence; without memory some have none. */
+    /* Overwritten by each failure that has its own sentence; a lack of memory may have none. */
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     if (!url)
         return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the server is and how to talk to the server, from a URL as dmutex_configure_np() describes. */
+/* Where the server is and how to talk to it, from a URL as described at dmutex_configure_np(). */
 #ifndef DM_CONFIG_URL_H
 #define DM_CONFIG_URL_H
 
@@ -17,7 +17,7 @@ enum dm_url_kind {
     DM_URL_QUORUM    /* independent servers, of which a majority decides */
 };
 
-/* Of a list of servers. */
+/* The most servers that a list may have. */
 #define DM_URL_HOSTS_MOST 15
 
 struct dm_url_host {
@@ -28,43 +28,43 @@ struct dm_url {
     enum dm_url_kind kind;
     char *host;                                  /* TCP */
     char *port;                                  /* TCP */
-    char *path;                                  /* UNIX; LOCAL: set by the code that knows where local servers are */
+    char *path;                                  /* UNIX; LOCAL: set by dm_local_place() */
     struct dm_url_host hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: the sentinels; CLUSTER: some nodes; QUORUM: all servers */
     int host_count;
     char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
     char *sentinel_user; /* of the sentinels' own login, or NULL */
     char *sentinel_password, *sentinel_password_file; /* likewise, as password and password_file */
-    unsigned wait;      /* so many replicas must have a hold before the hold is believed */
-    unsigned switch_ms; /* SENTINEL, CLUSTER: so long, at most, clients may believe a replaced master; else 0 */
+    unsigned wait;                                    /* how many replicas must have a hold before it counts */
+    unsigned switch_ms; /* SENTINEL, CLUSTER: for how long clients may go on using a replaced master, at most; else 0 */
     char *user;         /* or NULL */
     char *password;     /* or NULL */
-    char *user_file, *password_file; /* or NULL; absolute paths, and the first line is in the texts above */
+    char *user_file, *password_file; /* or NULL; absolute paths; the texts above are their first lines */
     char *prefix;
     unsigned db;
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
     bool may_evict;      /* accept a server that may evict keys */
-    bool has_grace;      /* a new server grants nothing before the owners have come back; LOCAL: atomic */
-    bool is_grace_found; /* LOCAL, unless grace= says: dm_local_open() turns has_grace on if the server needs it */
-    bool is_part;        /* of a quorum's list; no text says so */
+    bool has_grace;      /* a new server grants nothing until the owners have had time to come back; LOCAL: atomic */
+    bool is_grace_found; /* LOCAL, unless grace= is given: dm_local_open() sets has_grace if the server needs it */
+    bool is_part;        /* one server of a quorum; not from the text */
 
     bool has_tls;
-    bool is_verified;          /* by TLS: the server's certificate is checked */
+    bool is_verified;          /* TLS: the server's certificate is verified */
     char *servername;          /* the name in the server's certificate; NULL: the host */
     char *cacert, *cert, *key; /* absolute paths, or NULL */
 };
 
 /*
- * Reads a URL.  Returns a new object, to be given to dm_url_free(), or NULL with the reason in a sentence; errno is
- * ENOMEM then if memory was missing.  Reads the files of user and password, if the URL names such files.
+ * Parses a URL, and reads the files of user and password if it names any.  Returns a new object, which the caller
+ * passes to dm_url_free(), or NULL with the reason in a sentence; errno is then ENOMEM if memory was missing.
  */
 struct dm_url *dm_url_parse(const char *text, char ret_reason[DM_REASON_ROOM]);
 
 void dm_url_free(struct dm_url *url);
 
 /*
- * New URLs, with the settings of `list`: of one of the servers with data; of a sentinel, with the sentinels' login.
- * NULL without memory.
+ * New URLs with the settings of `list`: for one of the servers with data, and for a sentinel, which has the sentinels'
+ * login.  NULL without memory.
  */
 struct dm_url *dm_url_of_server(const struct dm_url *list, const char *host, const char *port);
 struct dm_url *dm_url_of_sentinel(const struct dm_url *list, const char *host, const char *port);
@@ -75,7 +75,7 @@ struct dm_place_text {
     char text[DM_PLACE_ROOM];
 };
 
-/* HOST:PORT, as in a URL: an address of IPv6 has brackets. */
+/* HOST:PORT, as in a URL: an IPv6 address has brackets. */
 struct dm_place_text dm_url_place(const char *host, const char *port);
 
 /*

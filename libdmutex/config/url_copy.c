@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* URLs of single servers, made of a URL that has a list of servers. */
+/* Makes URLs of single servers from a URL that has a list. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/login.h"
 #include "config/url_parts.h"
 
-/* True if `text` is NULL, and so is the copy. */
+/* A NULL text is copied as NULL, and returns true. */
 static bool copy(char **slot, const char *text)
 {
     *slot = text ? strdup(text) : NULL;
@@ -20,7 +20,7 @@ static bool copy_texts(struct dm_url *url, const struct dm_url *list)
            copy(&url->cacert, list->cacert) && copy(&url->cert, list->cert) && copy(&url->key, list->key);
 }
 
-/* Without the texts, which would have two owners. */
+/* Leaves out the texts, which would have two owners. */
 static struct dm_url *copy_settings(const struct dm_url *list)
 {
     struct dm_url *url = calloc(1, sizeof *url);

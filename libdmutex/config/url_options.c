@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The options of a URL, behind the question mark. */
+/* The options of a URL, after the question mark. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define TIMEOUT_MAX_MS 3600000 /* an hour */
 #define KEY_TOLD_MAX 40
 
-/* ASCII alone, by name: isalnum() takes other bytes in some locales, and keys of one URL must not depend on that. */
+/* ASCII only: isalnum() accepts other bytes in some locales, and the keys of a URL must not depend on that. */
 static bool is_of_prefix(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
@@ -23,8 +23,8 @@ static bool is_of_prefix(char byte)
 }
 
 /*
- * Looks at the bytes before decoding, so an escape is refused, too: a prefix is part of each key, and is to be read
- * there as in the URL.
+ * Checks the bytes before decoding, so escapes are refused, too: a prefix is part of each key, and should look there as
+ * it does in the URL.
  */
 static bool set_prefix(struct dm_url *url, struct dm_part value)
 {
@@ -37,10 +37,7 @@ static bool set_prefix(struct dm_url *url, struct dm_part value)
     return dm_part_set(&url->prefix, value);
 }
 
-/*
- * Tells a path if the path begins with a slash and stands behind any login: else the path may be the password
- * itself.
- */
+/* Quotes the path only if it begins with a slash and comes after any login: otherwise it may be the password itself. */
 static bool complain_of_file(char *ret_reason, const char *option, const char *path, struct dm_part value,
                              const char *why)
 {
@@ -51,7 +48,7 @@ static bool complain_of_file(char *ret_reason, const char *option, const char *p
     return false;
 }
 
-/* The file is read again later, when the process may work in another folder. */
+/* The file is read again later, when the process may have another working directory. */
 static char *absolute(const char *path)
 {
     char *folder, *joined = NULL;
@@ -65,7 +62,7 @@ static char *absolute(const char *path)
     return joined;
 }
 
-/* The first line of the file takes the place of a text in the URL. */
+/* The first line of the file replaces a text in the URL. */
 static bool read_file(char **file, char **text, const char *option, struct dm_part value, char *ret_reason)
 {
     char *path = dm_part_decode(value), why[DM_REASON_ROOM] = "its path cannot be decoded", *line;
@@ -83,7 +80,7 @@ static bool read_file(char **file, char **text, const char *option, struct dm_pa
     return line != NULL;
 }
 
-/* Certificates and keys are read for each connection; a path that cannot be read now is a mistake. */
+/* Certificates and keys are read for each connection; a path that cannot be read now is an error. */
 static bool set_path(char **slot, const char *option, struct dm_part value, char *ret_reason)
 {
     free(*slot);
@@ -105,13 +102,13 @@ static bool set_command_timeout(struct dm_url *url, struct dm_part value)
     return dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
 }
 
-/* Refused for redis://HOST/DB, whose path has the number, so that no URL names two databases. */
+/* Refused for redis://HOST/DB, where the path has the number, so that no URL names two databases. */
 static bool set_db(struct dm_url *url, struct dm_part value)
 {
     return url->kind == DM_URL_UNIX && dm_part_number(value, 0, DB_MAX, &url->db);
 }
 
-/* There is no word for the default, by which a server that may evict keys is not accepted. */
+/* The default, to refuse a server that may evict keys, has no value of its own. */
 static bool set_eviction(struct dm_url *url, struct dm_part value)
 {
     return url->may_evict = dm_part_is(value, "allow");
@@ -133,20 +130,20 @@ static bool set_tls(struct dm_url *url, struct dm_part value)
     return dm_part_is(value, "yes");
 }
 
-/* There is no other word than "none" for less than all checks. */
+/* "none" turns all checks off; there is nothing in between. */
 static bool set_verify(struct dm_url *url, struct dm_part value)
 {
     url->is_verified = dm_part_is(value, "full");
     return url->is_verified || dm_part_is(value, "none");
 }
 
-/* The kinds of URL that have the option have a default. */
+/* Only the kinds of URL with a default have this option. */
 static bool set_switch(struct dm_url *url, struct dm_part value)
 {
     return url->switch_ms && dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->switch_ms);
 }
 
-/* The servers of a quorum stand for each other, as replicas would. */
+/* A quorum has no such option: its servers already do the work of replicas. */
 static bool set_wait(struct dm_url *url, struct dm_part value)
 {
     return url->kind != DM_URL_QUORUM && dm_part_number(value, 0, WAIT_MAX, &url->wait);
@@ -163,9 +160,9 @@ static bool set_servername(struct dm_url *url, struct dm_part value)
 }
 
 /*
- * Options whose failure is told by the list of good values; files tell more, in set_file().
+ * Options for which the error lists the good values. The errors of file options say more: set_file().
  *
- * A prefix has no colon: rights on a prefix, "~billing:*", would cover a longer prefix behind the colon.
+ * A prefix has no colon: rights on a prefix, "~billing:*", would also cover the prefix "billing:other".
  */
 static const struct option {
     const char *name, *values;
@@ -206,7 +203,7 @@ static bool set_file(struct dm_url *url, struct dm_part key, struct dm_part valu
     return true;
 }
 
-/* Our form, for an option by which other clients tell the servers of a list; NULL for other keys. */
+/* Our form of an option with which other clients list servers; NULL for other keys. */
 static const char *meant(struct dm_part key)
 {
     static const struct {
@@ -225,7 +222,7 @@ static const char *meant(struct dm_part key)
     return NULL;
 }
 
-/* Without a login in front the key may be a piece of the password: redis://me:1?secret=1 lacks the login's '@'. */
+/* Without a login before it, the key may be part of the password: redis://me:1?secret=1 lacks the login's '@'. */
 static bool may_be_told(struct dm_part key, bool is_behind_login)
 {
     for (size_t i = 0; i < key.length; i++) {
@@ -250,7 +247,7 @@ static bool complain_of_key(int number, struct dm_part key, bool is_behind_login
     return false;
 }
 
-/* False with the reason, which a key that is not known leaves to the caller. */
+/* False with the reason; for an unknown key the caller sets it. */
 static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part value, char *ret_reason,
                        bool *ret_is_known)
 {
@@ -271,7 +268,7 @@ static bool set_option(struct dm_url *url, struct dm_part key, struct dm_part va
     return *ret_is_known && dm_url_complain(ret_reason, meant(key));
 }
 
-/* Reads name=value between '&'s. An empty option is refused, as an option without '='; a '&' at the very end is not. */
+/* An empty option is refused, as one without '='; a '&' at the very end is accepted. */
 bool dm_url_read_options(struct dm_url *url, struct dm_part left, bool is_behind_login, char *ret_reason)
 {
     bool found, is_known;

@@ -8,7 +8,6 @@
 
 #include "config/login.h"
 
-/* A sentence quotes no part of the URL that may be a piece of the user's name or password. */
 bool dm_url_complain(char *ret_reason, const char *sentence)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "%s", sentence);
@@ -20,7 +19,6 @@ struct dm_part dm_part_rest(const char *text)
     return (struct dm_part){ text, strlen(text) };
 }
 
-/* Cuts the text before `mark` off `*from`; all of `*from` when there is no mark. */
 struct dm_part dm_part_cut(struct dm_part *from, char mark, bool *ret_found)
 {
     const char *at = memchr(from->text, mark, from->length);
@@ -39,8 +37,8 @@ struct dm_part dm_part_cut(struct dm_part *from, char mark, bool *ret_found)
 }
 
 /*
- * Returns the value of a hexadecimal digit, or -1. The cast keeps bytes above 127 from being negative, which <ctype.h>
- * does not allow.
+ * The value of a hexadecimal digit, or -1. The cast keeps bytes above 127 from being negative, which <ctype.h> does not
+ * allow.
  */
 static int hex_value(char digit)
 {
@@ -49,10 +47,7 @@ static int hex_value(char digit)
     return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
-/*
- * Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. A bad escape counts as a NUL, which
- * is refused because the text behind the NUL would be lost.
- */
+/* A bad escape counts as a NUL, which is refused because the text after it would be lost. */
 char *dm_part_decode(struct dm_part part)
 {
     char *out = malloc(part.length + 1);
@@ -70,7 +65,7 @@ char *dm_part_decode(struct dm_part part)
         }
         if (byte == 0) {
             out[used] = '\0';
-            dm_login_wipe(out); /* the begin of a password, perhaps */
+            dm_login_wipe(out); /* it may be the beginning of a password */
             return NULL;
         }
         out[used++] = (char)byte;
@@ -80,7 +75,7 @@ char *dm_part_decode(struct dm_part part)
     return out;
 }
 
-/* Takes digits alone, unlike strtoul(), which takes blanks and a sign, too. Nine digits at most fit into 32 bits. */
+/* Accepts only digits, unlike strtoul(), which accepts blanks and a sign. Nine digits always fit into 32 bits. */
 bool dm_part_number(struct dm_part part, unsigned least, unsigned most, unsigned *ret_number)
 {
     unsigned long number = 0;
@@ -98,7 +93,7 @@ bool dm_part_number(struct dm_part part, unsigned least, unsigned most, unsigned
     return true;
 }
 
-/* Frees the former text, because an option may be there twice: the last one counts. */
+/* Frees the previous text, because an option may be given twice: the last one counts. */
 bool dm_part_set(char **slot, struct dm_part value)
 {
     free(*slot);

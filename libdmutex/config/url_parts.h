@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between the files that read a URL: parts of the text, and the sentences about bad parts. */
+/* Shared by the files that parse a URL: parts of the text, and the sentences about bad parts. */
 #ifndef DM_CONFIG_URL_PARTS_H
 #define DM_CONFIG_URL_PARTS_H
 
@@ -10,21 +10,21 @@
 #define DM_URL_LIST_FORMS DM_URL_SENTINEL_FORM ", and " DM_URL_CLUSTER_FORM
 #define DM_URL_QUORUM_FORM "a quorum is written redis+quorum://host1:6379,host2,host3"
 
-/* A part of the URL, not yet decoded.  Points into the caller's text, which has no NUL at the end of the part. */
+/* A part of the URL, not yet decoded.  Points into the caller's text, so no NUL ends it. */
 struct dm_part {
     const char *text;
     size_t length;
 };
 
 /*
- * Copies the sentence, and returns false.  A sentence quotes no part of the URL that may be a piece of the user's name
- * or password.
+ * Copies the sentence, and returns false.  A sentence must not quote any text that may belong to the user's name or
+ * password.
  */
 bool dm_url_complain(char *ret_reason, const char *sentence);
 
 struct dm_part dm_part_rest(const char *text);
 
-/* Cuts the text before `mark` off `*from`; all of `*from` when there is no mark. */
+/* Takes the text before `mark` off `*from`, and the mark; all of `*from` if there is no mark. */
 struct dm_part dm_part_cut(struct dm_part *from, char mark, bool *ret_found);
 
 /* The same bytes, undecoded. */
@@ -33,15 +33,15 @@ bool dm_part_is(struct dm_part part, const char *word);
 /* Percent-decodes into new memory; NULL for a bad escape, a NUL, or without memory. */
 char *dm_part_decode(struct dm_part part);
 
-/* False for all but digits in `least`..`most`. */
+/* False unless the part is a decimal number in `least`..`most`. */
 bool dm_part_number(struct dm_part part, unsigned least, unsigned most, unsigned *ret_number);
 
-/* Decodes into `*slot`, in the place of the former text.  False as dm_part_decode(). */
+/* Decodes into `*slot`, and frees the previous text.  False if dm_part_decode() fails. */
 bool dm_part_set(char **slot, struct dm_part value);
 
 /*
- * Reads name=value between '&'s.  False with the reason.  is_behind_login: what is read can be no piece of a login that
- * lacks its '@'.
+ * Parses the options, name=value separated by '&'.  False with the reason. is_behind_login: a login has been parsed, so
+ * the options cannot be part of one that lacks its '@'.
  */
 bool dm_url_read_options(struct dm_url *url, struct dm_part left, bool is_behind_login, char *ret_reason);
 
