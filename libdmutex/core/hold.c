@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of an attempt; hold.h has the picture of the phases.  First what a hold wants of the world and what can be
- * asked about it, then the events: each answer, message or act of the thread is one function on_...().
+ * The life of an attempt; hold.h has the picture of the phases.  First come the wants and questions, then the events:
+ * each answer, message or act of the thread has one function on_...().
  */
 #include "core/hold.h"
 
@@ -11,14 +11,14 @@
 #include "base/minmax.h"
 #include "base/units.h"
 
-/* Shortest delay before a request without an answer is repeated; shortest time between polls. */
+/* The shortest delay before a request without an answer is repeated, and the shortest time between polls. */
 #define RETRY_MIN_MS 50
 #define POLL_MIN_MS 10
 
-/* A pause follows the last of so many answers "again". */
+/* A pause follows after this many answers AGAIN. */
 #define AGAINS 6
 
-/* A renewal goes out up to this part of the lease before its third: more would cost the store more calls. */
+/* A renewal goes out up to this part of the lease before its third; more would cost the store more calls. */
 #define EARLY_PART 24
 
 static int64_t ms(int64_t value)
@@ -29,9 +29,9 @@ static int64_t ms(int64_t value)
 /* ---- making ------------------------------------------------------------------------------ */
 
 /*
- * The lease of every request: the object's lease, or less with a max-hold, such that 0.8 of the lease is enough.
- * Always the same lease: a late request must not undercut a request that came later.  Never less than the shortest
- * lease, or an answer would come too late to be of use.
+ * The lease of every request: the object's lease, or, with a max-hold, a shorter one of which 0.8 is enough.  All
+ * requests have the same lease, so that one which arrives late cannot shorten the lease of a later one.  Never less
+ * than the minimum, or answers would come too late to be of use.
  */
 static uint32_t lease_to_ask(uint32_t lease_ms, uint32_t maxhold_ms)
 {
@@ -77,7 +77,7 @@ void dm_hold_rename(struct dm_hold *hold, uint64_t serial)
 
 /* ---- wants ------------------------------------------------------------------------------- */
 
-/* A moment in the past means "at once".  DM_NEVER while a request is on the way: the answer sets the next moment. */
+/* A time in the past means "at once".  DM_NEVER while a request is on the way: its answer sets the next time. */
 int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want)
 {
     switch (want) {
@@ -100,7 +100,7 @@ int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want)
     }
 }
 
-/* The order of enum dm_want is the order of urgency; at most one want beside TIME concerns a phase. */
+/* The order of enum dm_want is the order of urgency. */
 enum dm_want dm_hold_wants(const struct dm_hold *hold, int64_t now_ns)
 {
     enum dm_want want = 0;
@@ -122,7 +122,7 @@ int64_t dm_hold_next_ns(const struct dm_hold *hold)
 /* ---- certainty --------------------------------------------------------------------------- */
 
 /*
- * The max-hold counts once the thread has entered, so that a thread which is slow to wake up does not lose its
+ * The max-hold counts only after the thread has entered, so that a thread which is slow to wake up does not lose its
  * grant.
  */
 static int64_t maxhold_end_ns(const struct dm_hold *hold)
@@ -156,7 +156,7 @@ static const struct dm_request *find_request(const struct dm_hold *hold, uint64_
     return &hold->requests[serial % DM_REQUESTS_REMEMBERED];
 }
 
-/* The end of certainty that an answer to this request proves; 0 if the request is not remembered. */
+/* Until when an answer to this request proves certainty; 0 if the request is not remembered. */
 static int64_t certain_by(const struct dm_hold *hold, uint64_t serial, const struct dm_answer *answer)
 {
     const struct dm_request *request = find_request(hold, serial);
@@ -167,13 +167,13 @@ static int64_t certain_by(const struct dm_hold *hold, uint64_t serial, const str
     return serial && request->serial == serial ? request->sent_ns + lease_ns * 8 / 10 : 0;
 }
 
-/* A request without an answer goes out again after a twentieth of the lease: often enough before certainty ends. */
+/* A request without an answer is repeated after a twentieth of the lease: often enough before certainty ends. */
 static int64_t retry_ns(const struct dm_hold *hold, int64_t now_ns)
 {
     return now_ns + ms(dm_max64(hold->lease_ms / 20, RETRY_MIN_MS));
 }
 
-/* At once, with pauses, because the nodes of a Cluster may send a request on to each other in a circle. */
+/* At once, but with pauses, because the nodes of a Cluster may redirect a request in a circle. */
 static int64_t again_ns(struct dm_hold *hold, int64_t now_ns)
 {
     hold->agains = (uint8_t)((hold->agains + 1) % AGAINS);
@@ -181,8 +181,8 @@ static int64_t again_ns(struct dm_hold *hold, int64_t now_ns)
 }
 
 /*
- * An answer counts from the sending; an older answer, read late, shortens nothing.  A store that says from when the
- * lease counts knows all answers; if some of its servers have not confirmed yet, again soon.
+ * An answer counts from the sending of its request; an older one that is read late shortens nothing.  A store that sets
+ * from_ns knows all its servers' answers; if some have not confirmed yet, the hold is renewed again soon.
  */
 static void extend(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
@@ -196,7 +196,7 @@ static void extend(struct dm_hold *hold, uint64_t request, const struct dm_answe
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-/* Numbers a request, and remembers the moment: an answer proves certainty from here on. */
+/* Numbers a request and remembers when it was sent: its answer proves certainty from then on. */
 static struct dm_request number(struct dm_hold *hold, int64_t now_ns)
 {
     struct dm_request *slot = &hold->requests[++hold->last_request % DM_REQUESTS_REMEMBERED];
@@ -265,9 +265,9 @@ bool dm_hold_is_waiting(const struct dm_hold *hold)
 }
 
 /*
- * The same share of the lease in every round: the rounds of two holds drift apart, and a burst of thousands dissolves
- * within some leases.  Not by chance, so that a run of the simulator can be repeated.  The product of a number with
- * 2^64 / 1.618… lies far from the products of the numbers beside it.
+ * Each hold has the same share in every round, so the rounds of two holds drift apart, and a burst of thousands
+ * dissolves within a few leases.  The share is not random, so that a run of the simulator can be repeated.
+ * Multiplication by 2^64 / 1.618… puts neighbouring serials far apart.
  */
 int64_t dm_hold_renewal_ns(const struct dm_hold *hold, int64_t sent_ns)
 {
@@ -282,13 +282,13 @@ bool dm_hold_is_owned(const struct dm_hold *hold)
     return (hold->phase == DM_HELD || hold->phase == DM_LOST) && hold->is_entered;
 }
 
-/* Before the answer to a question a release would be in vain: the question could queue the attempt once more (I4). */
+/* Before the answer to a question a release would be useless: the question could queue the attempt again (I4). */
 bool dm_hold_is_returning(const struct dm_hold *hold)
 {
     return hold->back.is_pending && !hold->is_asked;
 }
 
-/* The telling comes first: once released, the lock goes to other threads (P1 of reliability.md). */
+/* The application is told of a loss first: once released, the lock goes to other threads (P1 of reliability.md). */
 bool dm_hold_is_nameable(const struct dm_hold *hold)
 {
     return dm_hold_is_returning(hold) && !hold->is_untold;
@@ -309,7 +309,7 @@ bool dm_hold_is_idle(const struct dm_hold *hold)
     return hold->phase == DM_HELD && !hold->is_entered && !hold->is_attended;
 }
 
-/* A refused attempt stays for its thread, which reads the refusal; a loss stays until the application is told. */
+/* A refused attempt stays until its thread has read the refusal; a loss stays until the application has been told. */
 bool dm_hold_is_done(const struct dm_hold *hold)
 {
     return hold->phase == DM_OVER && !hold->is_attended && !hold->is_untold;
@@ -318,15 +318,16 @@ bool dm_hold_is_done(const struct dm_hold *hold)
 /* ---- giving back ------------------------------------------------------------------------- */
 
 /*
- * When the store's lease has surely ended.  An entered hold may have been granted, or renewed, just now: a grant by
- * message begins a lease long after the request was sent.  Any other attempt's last request may be executed yet.
+ * When the store's lease has certainly ended.  An entered hold may have been granted or renewed just now: a grant by
+ * message begins a lease long after the request was sent.  The last request of any other attempt may still have to be
+ * executed.
  */
 static int64_t lease_end_ns(const struct dm_hold *hold, int64_t now_ns)
 {
     return now_ns + ms(hold->lease_ms) * (hold->is_entered ? 1 : 2);
 }
 
-/* The store is to be told that the attempt has ended, unless the store is being told already. */
+/* Makes a release pending, unless one is. */
 static void begin_giving_back(struct dm_hold *hold, enum dm_end end, int64_t now_ns)
 {
     if (hold->back.is_pending)
@@ -340,20 +341,20 @@ static void begin_giving_back(struct dm_hold *hold, enum dm_end end, int64_t now
     };
 }
 
-/* The thread has no more use for the attempt; the rest concerns the store alone. */
+/* The thread has no more use for the attempt; only the store must still be told. */
 static void retire(struct dm_hold *hold)
 {
     hold->phase = hold->back.is_pending ? DM_RETURNING : DM_OVER;
     hold->poll_ns = hold->renew_ns = DM_NEVER;
 }
 
-/* A hold that the thread never entered ended without harm; any other hold looks like a death. */
+/* A hold that the thread never entered ended without harm; for the next owner, any other hold ended by a death. */
 static enum dm_end end_of_lost(const struct dm_hold *hold)
 {
     return hold->is_entered ? DM_END_DIED : DM_END_UNLOCKED;
 }
 
-/* A question that was under way is answered, or given up: from here on a release overtakes nothing. */
+/* The question under way is answered or given up: from here on a release overtakes nothing. */
 static void close_question(struct dm_hold *hold, int64_t now_ns)
 {
     if (!hold->is_asked)
@@ -374,7 +375,7 @@ static unsigned on_given_back(struct dm_hold *hold, enum dm_end end, int64_t now
     return 0;
 }
 
-/* The thread leaves its last call about the attempt: the record may go once the store has nothing of the attempt. */
+/* The thread leaves its last call about the attempt: the record may be freed once the store has nothing of it. */
 static unsigned on_closed(struct dm_hold *hold)
 {
     DM_BUG(hold->phase == DM_HELD && hold->is_entered);
@@ -384,8 +385,8 @@ static unsigned on_closed(struct dm_hold *hold)
 }
 
 /*
- * An entered hold counts as a death for the next owner; a place in the queue or on a condition, and a grant not yet
- * returned by a call, do not.
+ * An entered hold counts as a death for the next owner; a place in the queue or on a condition, or a grant that no call
+ * has returned yet, does not.
  */
 static unsigned on_end(struct dm_hold *hold, bool is_of_thread, int64_t now_ns)
 {
@@ -406,9 +407,9 @@ static void confirm_release(struct dm_hold *hold)
 }
 
 /*
- * "Not the owner" to the only release of a hold that was certain, so nobody else can have released the hold: the hold
- * was broken by force, and nobody has noticed yet.  Not so after a change to another server, which may not know the
- * hold, and has granted the mutex to nobody.
+ * The only release of a certain hold was answered "not the owner".  Nobody else can have released the hold, so it was
+ * broken by force, and nobody has noticed yet.  Another server than the one that confirmed the hold proves nothing: it
+ * may not know the hold, and has granted the mutex to nobody.
  */
 static bool is_silent_loss(const struct dm_hold *hold, uint64_t server)
 {
@@ -416,11 +417,13 @@ static bool is_silent_loss(const struct dm_hold *hold, uint64_t server)
            hold->server == server;
 }
 
-/* An answer that says neither "done" nor "not the owner" may mean that the release was executed, or not: again. */
+/*
+ * After an answer other than "done" and "not the owner", the release may or may not have been executed: send it again.
+ */
 static unsigned on_released(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
 {
     if (!hold->back.is_pending)
-        return 0; /* the lease was over before */
+        return 0; /* the lease has ended it already */
     switch (event->answer->verdict) {
     case DM_SAYS_NOT_OWNER:
         hold->is_untold = hold->is_untold || is_silent_loss(hold, event->server);
@@ -440,14 +443,14 @@ static unsigned on_released(struct dm_hold *hold, const struct dm_event *event, 
 
 /* ---- loss -------------------------------------------------------------------------------- */
 
-/* Only a thread in a call about the attempt may be woken: any other thread may have ended. */
+/* Only a thread in a call about the attempt may be woken: otherwise it may have ended. */
 static unsigned wake(const struct dm_hold *hold)
 {
     return hold->is_attended ? DM_DO_WAKE : 0;
 }
 
 /*
- * The store's hold belongs to another attempt or to nobody: our hold has ended, whatever our clock says.  The release
+ * The hold is over: by our clock, or because the store says that another attempt or nobody holds the lock.  A release
  * goes out in any case, because a renewal that arrived late may have given the hold a new lease.
  */
 static unsigned lose(struct dm_hold *hold, int64_t now_ns)
@@ -457,11 +460,11 @@ static unsigned lose(struct dm_hold *hold, int64_t now_ns)
     hold->is_untold = hold->is_entered;
     begin_giving_back(hold, end_of_lost(hold), now_ns);
     if (!hold->is_entered && !hold->is_attended)
-        retire(hold); /* no thread is to acknowledge the loss */
+        retire(hold); /* there is no thread to acknowledge the loss */
     return wake(hold);
 }
 
-/* Two ends come by time alone: of certainty, and of a lease that a pending release was to end. */
+/* Two things end by time alone: certainty, and the lease of a hold whose release is pending. */
 static unsigned on_time(struct dm_hold *hold, int64_t now_ns)
 {
     if (hold->phase == DM_HELD && !dm_hold_is_certain(hold, now_ns))
@@ -479,8 +482,8 @@ static bool is_asking_or_waiting(const struct dm_hold *hold)
 }
 
 /*
- * Only the attempt's own thread asks; wake the thread so that the thread asks again.  While the thread's question is
- * under way, the store may have answered before: a poll follows the answer, see plan_poll().
+ * Only the attempt's own thread asks, so it is woken to ask again.  If its question is under way, the store may already
+ * have answered it, so a poll follows the answer: see plan_poll().
  */
 static unsigned ask_again(struct dm_hold *hold, int64_t now_ns)
 {
@@ -493,7 +496,7 @@ static unsigned ask_again(struct dm_hold *hold, int64_t now_ns)
     return wake(hold);
 }
 
-/* A new hold.  The certainty of an earlier grant to the same attempt counts no more. */
+/* A new hold.  The certainty of an earlier grant to the same attempt no longer counts. */
 static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     hold->phase = DM_HELD;
@@ -510,8 +513,9 @@ static unsigned enter(struct dm_hold *hold, uint64_t request, const struct dm_an
 }
 
 /*
- * The store has granted the attempt anew if the token is another: the hold that we know has ended meanwhile, unnoticed,
- * and others may have held the lock.  A grant without a token is a hint to attempts that wait, and no news of a hold.
+ * Another token means that the store has granted the lock to this attempt again: the hold that we know has ended
+ * unnoticed, and others may have held the lock since.  A grant without a token is a hint to attempts that wait, and
+ * says nothing about a hold.
  */
 static unsigned on_owned_again(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
@@ -552,8 +556,8 @@ static unsigned on_owned(struct dm_hold *hold, uint64_t request, const struct dm
 }
 
 /*
- * The head polls just after the owner's lease can end, the waiters behind the head later, so that a dead owner costs
- * one poll and a dead head little more.
+ * The head of the queue polls just after the owner's lease can end, the others a little later, so that a dead owner
+ * costs one poll, and a dead head little more.
  */
 static void plan_poll(struct dm_hold *hold, const struct dm_answer *answer, int64_t now_ns)
 {
@@ -561,11 +565,11 @@ static void plan_poll(struct dm_hold *hold, const struct dm_answer *answer, int6
     int64_t wait_ms = dm_min64(hold->lease_ms / 3, answer->remaining_ms + behind_ms);
 
     if (hold->poll_ns <= now_ns)
-        return; /* told to ask, after the store gave this answer */
+        return; /* a message that came after this answer was given says to ask */
     hold->poll_ns = now_ns + ms(dm_max64(wait_ms, POLL_MIN_MS));
 }
 
-/* In the queue of the mutex, by an answer or by a signal of the condition; a poll is the heartbeat. */
+/* The attempt is in the mutex's queue, by an answer or a signal; polls are its heartbeat. */
 static unsigned on_queued(struct dm_hold *hold, const struct dm_answer *answer, int64_t now_ns)
 {
     if (!is_asking_or_waiting(hold))
@@ -577,7 +581,7 @@ static unsigned on_queued(struct dm_hold *hold, const struct dm_answer *answer, 
     return 0;
 }
 
-/* On a condition: the heartbeat only.  A signal that overtook the answer stands. */
+/* The attempt waits on a condition; polls are only its heartbeat.  A signal that overtook the answer counts. */
 static unsigned on_waiting(struct dm_hold *hold, int64_t now_ns)
 {
     if (hold->phase == DM_ASKING)
@@ -588,9 +592,9 @@ static unsigned on_waiting(struct dm_hold *hold, int64_t now_ns)
 }
 
 /*
- * The store has forgotten a waiter: the waiter comes again under another serial, to the old place.  An answer to an
- * earlier request may be out of date, so the attempt polls again; a later request need not be a poll.  While the
- * thread's question is under way the attempt keeps the serial, which the question names, and polls again, too.
+ * The store has forgotten a waiter, which queues again under another serial, at its old place.  An answer to an earlier
+ * request may be out of date, and the last one need not be a poll; so the attempt then just polls again.  It does the
+ * same while the thread's question is under way, because that names the serial.
  */
 static unsigned on_unknown(struct dm_hold *hold, uint64_t request, int64_t now_ns)
 {
@@ -602,7 +606,7 @@ static unsigned on_unknown(struct dm_hold *hold, uint64_t request, int64_t now_n
     return 0;
 }
 
-/* Refused; a refusal that crosses a grant comes too late. */
+/* A refusal that crosses a grant comes too late. */
 static unsigned on_refused(struct dm_hold *hold, enum dm_verdict verdict)
 {
     if (!is_asking_or_waiting(hold))
@@ -612,7 +616,7 @@ static unsigned on_refused(struct dm_hold *hold, enum dm_verdict verdict)
     return wake(hold);
 }
 
-/* The message may have overtaken the answer that the attempt waits for: plan_poll() heeds the message then. */
+/* The message may have overtaken the answer that the attempt waits for; plan_poll() takes that into account. */
 static unsigned on_told_ask(struct dm_hold *hold, int64_t due_ns)
 {
     if (is_asking_or_waiting(hold))
@@ -623,8 +627,8 @@ static unsigned on_told_ask(struct dm_hold *hold, int64_t due_ns)
 }
 
 /*
- * Two threads may hand out two messages in the other order.  The loss of a hold that is not granted yet is told of a
- * grant that is still to come: that grant, and the answer to the same request, are a hint only.
+ * Two threads may deliver two messages in the wrong order.  If there is no hold yet, the loss is that of a grant that
+ * is still to come: that grant, and the answer to the same request, are then only a hint.
  */
 static unsigned on_told_lost(struct dm_hold *hold, int64_t now_ns)
 {
@@ -659,7 +663,10 @@ static unsigned on_answer(struct dm_hold *hold, uint64_t request, const struct d
     }
 }
 
-/* An attempt that asks was told to after it had sent the poll: "you wait" may be older, and would let it sleep on. */
+/*
+ * An attempt that is asking was told to after it had sent the poll.  "You wait" may be older, and must not make it
+ * sleep again.
+ */
 static unsigned on_polled(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     bool waits = answer->verdict == DM_SAYS_QUEUED || answer->verdict == DM_SAYS_WAITING;
@@ -667,11 +674,11 @@ static unsigned on_polled(struct dm_hold *hold, uint64_t request, const struct d
     return waits && hold->phase == DM_ASKING ? 0 : on_answer(hold, request, answer, now_ns);
 }
 
-/* UNKNOWN: the store gave the lock away.  Without an answer the hold goes on until certainty ends. */
+/* UNKNOWN: the store has given the lock away.  Without an answer the hold continues until certainty ends. */
 static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct dm_answer *answer, int64_t now_ns)
 {
     if (hold->phase != DM_HELD)
-        return 0; /* the release goes the same way, behind the renewal */
+        return 0; /* the release follows the renewal on the same connection */
     switch (answer->verdict) {
     case DM_SAYS_OWNED:
         extend(hold, request, answer, now_ns);
@@ -691,7 +698,7 @@ static unsigned on_renewed(struct dm_hold *hold, uint64_t request, const struct 
     }
 }
 
-/* A release that is on the way is answered, or its answer says that the connection broke. */
+/* A release that is on the way (DM_NEVER) will be answered, if only with "the connection broke". */
 static unsigned on_connected(struct dm_hold *hold, int64_t now_ns)
 {
     if (hold->back.is_pending && hold->back.due_ns != DM_NEVER)
@@ -700,8 +707,8 @@ static unsigned on_connected(struct dm_hold *hold, int64_t now_ns)
 }
 
 /*
- * A grant can be missed also while the question is under way: the store may have queued the attempt by now, and the
- * thread may not have read the answer yet.
+ * A grant can also be missed while the question is under way: the store may have queued the attempt, and the thread may
+ * not have read the answer yet.
  */
 static unsigned on_subscribed(struct dm_hold *hold, int64_t now_ns)
 {
@@ -710,7 +717,7 @@ static unsigned on_subscribed(struct dm_hold *hold, int64_t now_ns)
     return 0;
 }
 
-/* The thread returns from lock: from here on a loss is the application's, and the max-hold counts. */
+/* The thread returns from lock: from here on a loss is reported to the application, and the max-hold counts. */
 static unsigned on_entered(struct dm_hold *hold, int64_t now_ns)
 {
     DM_BUG(hold->phase != DM_HELD || hold->is_entered);
@@ -720,7 +727,7 @@ static unsigned on_entered(struct dm_hold *hold, int64_t now_ns)
     return 0;
 }
 
-/* The process keeps the hold for the next of its threads; the store knows nothing of the change. */
+/* The process keeps the hold for its next thread; the store does not notice. */
 static unsigned on_left(struct dm_hold *hold)
 {
     DM_BUG(hold->phase != DM_HELD || !hold->is_entered || hold->is_attended);
@@ -730,8 +737,8 @@ static unsigned on_left(struct dm_hold *hold)
 }
 
 /*
- * A request sent from here on may end the hold: a renewal behind the request must not bring the hold back, and the end
- * of certainty is no loss to tell, because the thread has left the critical section.
+ * The next request may end the hold: a renewal after it must not revive the hold.  The end of certainty is not reported
+ * as a loss, because the thread has left the critical section.
  */
 static unsigned on_leave(struct dm_hold *hold)
 {
@@ -742,7 +749,10 @@ static unsigned on_leave(struct dm_hold *hold)
     return 0;
 }
 
-/* The store refused the wait: the hold is unchanged, or has run out meanwhile, or exit() has given the hold back. */
+/*
+ * The store refused the wait: the hold is unchanged, or its certainty has ended in between, or exit() has given it
+ * back.
+ */
 static unsigned on_stay(struct dm_hold *hold, int64_t now_ns)
 {
     if (hold->phase != DM_LEAVING)

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "core/hold.h"
 
-/* A server that does not know a script is sent the text, so once is enough; a restart may come between. */
+/* A server that does not know a script is sent its text, so once is enough unless it restarts in between. */
 #define AGAINS_MOST 3
 
 void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint64_t round)
@@ -22,7 +22,7 @@ int dm_quorum_majority(const struct dm_quorum *quorum)
     return quorum->count / 2 + 1;
 }
 
-/* The highest value that `rank` of the values reach.  False if there are fewer values. */
+/* The highest value that at least `rank` of the values reach.  False if there are fewer values. */
 static bool find_ranked(const int64_t *values, int count, int rank, int64_t *ret_value)
 {
     bool is_found = false;
@@ -88,7 +88,7 @@ bool dm_quorum_may_be_certain(const struct dm_quorum *quorum, int64_t owned_ns, 
 
 /* ---- tokens ------------------------------------------------------------------------------ */
 
-/* A clock that K servers have reached, so that neither a server nor all but K - 1 can set it forward. */
+/* A clock that K servers have reached, so that K - 1 servers together cannot set it forward. */
 static bool find_clock(const struct dm_quorum *quorum, int64_t *ret_ahead_us)
 {
     int64_t clocks[DM_QUORUM_MOST] = { 0 };
@@ -101,7 +101,7 @@ static bool find_clock(const struct dm_quorum *quorum, int64_t *ret_ahead_us)
     return find_ranked(clocks, count, dm_quorum_majority(quorum), ret_ahead_us);
 }
 
-/* Servers give tokens by their clocks.  The grant of a server whose token is not believed counts all the same. */
+/* Servers make tokens from their clocks.  A grant counts even if its token is not believed. */
 static bool is_token_believed(const struct dm_quorum *quorum, uint64_t token, int64_t now_ns)
 {
     int64_t ahead_us;
@@ -111,9 +111,10 @@ static bool is_token_believed(const struct dm_quorum *quorum, uint64_t token, in
 }
 
 /*
- * A token that was told before was on K servers, and those give higher ones since.  Of m servers that own now at most
- * count - K are not among the K, so m - count + K have given this hold a higher token; that is m - K + 1, because count
- * is 2 K - 1.  If the token of that rank is not believed, there is none: the ones below it may have been told.
+ * A token that was handed out before was on K servers, which have given only higher ones since.  Of m servers that own
+ * now, at most count - K are not among those K, so m - count + K have given this hold a higher token; that is m - K +
+ * 1, because count is 2 K - 1.  If the token of that rank is not believed, there is none: a lower one may have been
+ * handed out.
  */
 void dm_quorum_settle_token(struct dm_quorum *quorum, int64_t now_ns)
 {
@@ -144,7 +145,7 @@ uint64_t dm_quorum_token(const struct dm_quorum *quorum)
     return lowest == UINT64_MAX ? 1 : lowest;
 }
 
-/* A server that has forgotten the hold has forgotten the token, too. */
+/* A server that has forgotten the hold has also forgotten the token. */
 static bool is_token_soft(const struct dm_quorum *quorum, int64_t now_ns)
 {
     int firm = 0;
@@ -174,7 +175,7 @@ static void forget_round(struct dm_quorum *quorum)
 void dm_quorum_begin(struct dm_quorum *quorum, enum dm_quorum_manner manner, bool may_queue, int first)
 {
     forget_round(quorum);
-    quorum->is_owned = false; /* a majority of an earlier round came too late, and others may have held since */
+    quorum->is_owned = false; /* an earlier round's majority came too late, and others may have held since */
     quorum->token = 0;
     for (int i = 0; i < quorum->count; i++)
         quorum->legs[i].had_hold = false;
@@ -208,7 +209,7 @@ enum dm_quorum_question dm_quorum_renewal(const struct dm_quorum *quorum, int se
     return is_leg_certain(quorum, server, now_ns) ? DM_QUORUM_RENEW : DM_QUORUM_TRY;
 }
 
-/* The renewals of a hold overlap, and open nothing: only the questions of the attempt's own thread do. */
+/* Renewals of a hold may overlap, and are not counted as open: only the questions of the attempt's own thread are. */
 void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_question question)
 {
     struct dm_leg *leg = &quorum->legs[server];
@@ -221,7 +222,7 @@ void dm_quorum_send(struct dm_quorum *quorum, int server, enum dm_quorum_questio
     leg->said = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
 }
 
-/* The server has the attempt as the owner; a renewal has carried a token there. */
+/* The server has the attempt as its owner; after a renewal, also the token that it carried. */
 static void note_owned(struct dm_leg *leg, enum dm_quorum_question question, int64_t sent_ns,
                        const struct dm_answer *answer)
 {
@@ -243,7 +244,7 @@ static void note_clock(struct dm_leg *leg, int64_t sent_ns, int64_t store_us)
     leg->has_clock = true;
 }
 
-/* An answer that is older than the birth is of the server before. */
+/* An answer older than the server's start is from its predecessor. */
 void dm_quorum_doubt(const struct dm_quorum *quorum, enum dm_quorum_question question, struct dm_answer *answer)
 {
     int64_t age_ms = (answer->store_us - answer->since_us) / 1000, left_ms = quorum->lease_ms - age_ms;
@@ -257,7 +258,7 @@ void dm_quorum_doubt(const struct dm_quorum *quorum, enum dm_quorum_question que
         *answer = (struct dm_answer){ .verdict = DM_SAYS_BUSY, .remaining_ms = left_ms, .grace_ms = left_ms };
 }
 
-/* The server has forgotten the hold, and grants nothing before its certainty is over, also by a faster clock. */
+/* The server has forgotten the hold, but grants nothing before its certainty is over, even if its clock is faster. */
 static bool is_harmless(const struct dm_quorum *quorum, const struct dm_leg *leg, int64_t sent_ns, int64_t grace_ms)
 {
     int64_t certain_ns = quorum->lease_ms * DM_NS_PER_MS * 8 / 10;
@@ -265,7 +266,7 @@ static bool is_harmless(const struct dm_quorum *quorum, const struct dm_leg *leg
     return leg->from_ns + certain_ns <= sent_ns + grace_ms * DM_NS_PER_MS * 8 / 10;
 }
 
-/* AGAIN: the server has done nothing, and is to be asked once more; if it says so again and again, it has no answer. */
+/* AGAIN: the server has done nothing, and is asked again; after several times, that counts as no answer. */
 void dm_quorum_take(struct dm_quorum *quorum, int server, enum dm_quorum_question question, int64_t sent_ns,
                     const struct dm_answer *answer)
 {
@@ -325,7 +326,7 @@ static int count_said(const struct dm_quorum *quorum, enum dm_verdict verdict)
     return count;
 }
 
-/* So many servers keep the others from a majority. */
+/* How many servers can keep the others from a majority. */
 static int hindrance(const struct dm_quorum *quorum)
 {
     return quorum->count - dm_quorum_majority(quorum) + 1;
@@ -340,7 +341,7 @@ bool dm_quorum_is_open(const struct dm_quorum *quorum, int server)
     return is_open;
 }
 
-/* Without a majority of one refusal the answer is "busy": for how long, and whether a grace is the reason. */
+/* If too few servers agree on one refusal, the answer is BUSY, with the longest remaining time and grace. */
 struct dm_answer dm_quorum_refusal(const struct dm_quorum *quorum)
 {
     static const enum dm_verdict refusals[] = { DM_SAYS_NOT_RECOVERABLE, DM_SAYS_REFUSED, DM_SAYS_NO_MEMORY };
@@ -372,7 +373,7 @@ static enum dm_quorum_step own(struct dm_quorum *quorum)
     return DM_QUORUM_OWNED;
 }
 
-/* Servers of which nothing is to come, and nothing came. */
+/* How many servers have not answered, and will not. */
 static int count_silent(const struct dm_quorum *quorum, int64_t now_ns)
 {
     int silent = 0;
@@ -408,8 +409,8 @@ void dm_quorum_mark_late(struct dm_quorum *quorum, bool is_first, int64_t now_ns
 }
 
 /*
- * Others wait at the first server, as it seems: it belongs to another attempt, which has had its turn there.  A server
- * in its grace grants nothing to anybody, so it has no turns.
+ * Others seem to wait at the first server: another attempt has had its turn there, and owns it.  A server in its grace
+ * grants nothing to anybody, so it has no turns.
  */
 static bool has_turn_of_another(const struct dm_quorum *quorum)
 {
@@ -436,7 +437,7 @@ static enum dm_quorum_step step_dash(struct dm_quorum *quorum, bool is_patient, 
     return quorum->may_queue ? DM_QUORUM_BEHIND : DM_QUORUM_REFUSED;
 }
 
-/* By the first server's answer; the attempt waits there, or asks the others while it has the first server. */
+/* Goes by the first server's answer: the attempt waits there, or has that server and asks the others. */
 static enum dm_quorum_step step_turn(struct dm_quorum *quorum, bool is_patient, int64_t now_ns)
 {
     const struct dm_leg *first = &quorum->legs[quorum->first];
@@ -463,7 +464,7 @@ enum dm_quorum_step dm_quorum_step(struct dm_quorum *quorum, bool is_patient, in
                                             : step_turn(quorum, is_patient, now_ns);
 }
 
-/* Without a majority that is certain a server has given the lock away, or the time is over. */
+/* Without a certain majority, a server has given the lock away, or time has run out. */
 struct dm_answer dm_quorum_hold(const struct dm_quorum *quorum, int64_t now_ns)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_UNKNOWN };
@@ -481,7 +482,7 @@ struct dm_answer dm_quorum_hold(const struct dm_quorum *quorum, int64_t now_ns)
 
 /* ---- giving back ------------------------------------------------------------------------- */
 
-/* From here on the servers may end the hold at any time. */
+/* From here on the servers may end the hold at any moment. */
 void dm_quorum_begin_release(struct dm_quorum *quorum, int kept)
 {
     forget_round(quorum);
@@ -494,7 +495,7 @@ void dm_quorum_begin_release(struct dm_quorum *quorum, int kept)
     }
 }
 
-/* The servers that have the attempt no more: of those that had the hold, or of all if none had. */
+/* How many servers no longer have the attempt: of those that had the hold, or of all if none had. */
 static int count_lost(const struct dm_quorum *quorum)
 {
     int lost = 0;
@@ -522,8 +523,9 @@ void dm_quorum_leave_silent(struct dm_quorum *quorum)
 }
 
 /*
- * NOT_OWNER if a majority has lost the attempt, or no server had the attempt.  With fewer of both, one server that had
- * is enough for DONE, once no other can decide: the others may have missed a renewal, or forgotten the hold.
+ * NOT_OWNER if a majority has lost the attempt, or no server had it.  If there is a majority for neither result and no
+ * other server can decide, one server that had the attempt is enough for DONE: the others may have missed a renewal or
+ * forgotten the hold.
  */
 enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
 {
