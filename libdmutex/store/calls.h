@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls a store's operations; struct dm_store_ops says what each does. */
+/* Calls a store's operations, which are described at struct dm_store_ops. */
 #ifndef DM_STORE_CALLS_H
 #define DM_STORE_CALLS_H
 

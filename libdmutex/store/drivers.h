@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opens a store by its URL.  The table of the stores is in stores/stores.c, above them all, so that who opens a store
- * includes no header of its room, and no store knows another.
+ * Opens a store by its URL.  The table of the stores is in stores/stores.c, above them all, so that code which opens a
+ * store includes no header of its room, and no store knows another.
  */
 #ifndef DM_STORE_DRIVERS_H
 #define DM_STORE_DRIVERS_H
@@ -9,20 +9,20 @@
 #include "store/store.h"
 
 /*
- * Opens a store.  `url` and `ident` stay the caller's, for as long as the store is there; `host` is copied.  Nothing is
- * connected yet.  NULL without memory or descriptors.
+ * Opens a store, without connecting.  `url` and `ident` stay the caller's, and must live as long as the store; `host`
+ * is copied.  NULL without memory or descriptors.
  */
 typedef struct dm_store *dm_open_fn(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
 
-/* By the table, which has a store for each kind of URL. */
+/* Uses the table, which has a store for each kind of URL. */
 dm_open_fn dm_store_open;
 
 /* Redis or Valkey: one server, a group of Sentinel, or a Cluster. */
 dm_open_fn dm_redis_open;
 
 /*
- * A quorum: a store for each host of the URL, opened by open_child, of which a majority decides.  `url` is needed
- * during the call only.
+ * A quorum: a store for each host of the URL, opened by open_child; a majority of them decides.  `url` is needed only
+ * during the call.
  */
 struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
                                 dm_open_fn *open_child);

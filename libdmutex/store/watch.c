@@ -7,7 +7,7 @@
 
 #define ROOM_AT_FIRST 8
 
-/* A descriptor for which there is no room is read so often. */
+/* How often a descriptor is read for which there is no room. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
 bool dm_watch_init(struct dm_watch *watch)
