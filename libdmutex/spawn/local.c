@@ -64,7 +64,7 @@ static void copy_folder(const struct dm_url *url, char ret_folder[256])
 
 /* ---- refused ----------------------------------------------------------------------------- */
 
-/* Writes the owner's number, and the name if there is one.  A look-up of the name may block. */
+/* Writes the owner's number, and the name if there is one.  Looking up the name may block. */
 static void describe_owner(uid_t owner, bool may_block, char *ret_text, size_t size)
 {
     char room[1024];
@@ -112,16 +112,16 @@ static int connect_in(int folder, const struct dm_url *url, struct dm_fault *ret
 /* ---- present ----------------------------------------------------------------------------- */
 
 /*
- * Of a server that was started when nobody could hold anything; and of a server that has ended so, until the next one
- * is started, which takes the file over by rename().
+ * The files for a server that was started when nobody could hold anything, and for one that ended with nothing held;
+ * when the next server is started, the second is renamed to the first.
  */
 #define ALONE_FILE "alone"
 #define IDLE_FILE "idle"
 
-/* The folder, locked by this process since it first connected; -1 before.  Atomic. */
+/* The folder, locked by this process since its first connect; -1 before.  Atomic. */
 static int presence = -1;
 
-/* The folder itself, because an O_PATH descriptor takes no lock; -1 with errno. */
+/* Opens the folder for reading, because an O_PATH descriptor cannot be locked. -1 with errno. */
 static int open_again(int folder)
 {
     return openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,9 +141,9 @@ void dm_local_fork_child(void)
 }
 
 /*
- * Called after each connect, and before anything is asked: the folder may have been made anew, and the program may have
- * closed the descriptor of before.  A lock that excludes ours is of a starter, who finds the connected server gone, of
- * systemd-tmpfiles for a moment, or of a stranger's program.
+ * Called after each connect, before anything is asked: the folder may be a new one, or the program may have closed the
+ * descriptor.  A lock that excludes ours belongs to a starter, which has found the server that we connected to gone, to
+ * systemd-tmpfiles for a moment, or to another program.
  */
 static bool announce(int folder, const struct dm_url *url, bool may_wait, char *ret_reason)
 {
@@ -167,7 +167,7 @@ static bool announce(int folder, const struct dm_url *url, bool may_wait, char *
                     error == EWOULDBLOCK ? "another program has locked it, which lslocks shows" : strerror(error));
 }
 
-/* True if no process is left that has used a server of this folder. */
+/* True if no process is left that has used a server in this folder. */
 static bool is_deserted(int folder)
 {
     int fd = open_again(folder);
@@ -178,7 +178,7 @@ static bool is_deserted(int folder)
     return is_ours;
 }
 
-/* Where the file cannot be made, the next server has a grace too many. */
+/* If the file cannot be created, the next server has an unnecessary grace. */
 static void make_file(int folder, const char *name)
 {
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -188,7 +188,7 @@ static void make_file(int folder, const char *name)
 }
 
 /*
- * Writes down whether the server to be started is alone.  False with the reason: the file of another server remains.
+ * Records whether the server that is about to start is alone.  False with the reason if another server's file remains.
  */
 static bool note_start(int folder, const char *directory, char *ret_reason)
 {
@@ -203,7 +203,7 @@ static bool note_start(int folder, const char *directory, char *ret_reason)
            complain(ret_reason, "%.90s/" ALONE_FILE " cannot be removed: %s", directory, strerror(errno));
 }
 
-/* Called after the connect: a server that is started later than that is another one, and the socket is useless. */
+/* Called after the connect: if a server is started later, it is another one, and the socket is useless. */
 static void find_grace(int folder, struct dm_url *url)
 {
     if (url->is_grace_found && faccessat(folder, ALONE_FILE, F_OK, 0) < 0)
@@ -212,22 +212,22 @@ static void find_grace(int folder, struct dm_url *url)
 
 /* ---- started ----------------------------------------------------------------------------- */
 
-/* The started program goes into the background itself; wait for the end of the parent process. */
+/* The started program goes into the background by itself: waits for its parent process to end. */
 static void reap(pid_t pid)
 {
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }
 
-/* Is a server about to come?  No listener yet, or a full queue of callers. */
+/* True if a server may come: there is no listener yet, or its queue is full. */
 static bool may_come(const struct dm_fault *fault)
 {
     return fault->kind == DM_FAULT_ABSENT || (fault->kind == DM_FAULT_ERROR && fault->error == EAGAIN);
 }
 
 /*
- * Tries again after any error, also for want of a descriptor: the lock of starters must not be free before the server
- * listens, or the next starter starts a second server in the same folder.
+ * Tries again after any error, even a lack of descriptors: if the lock of starters were free before the server listens,
+ * the next starter would start a second server in the same folder.
  */
 static int await_answer(int folder, const struct dm_url *url, struct dm_fault *ret_fault)
 {
@@ -242,8 +242,8 @@ static int await_answer(int folder, const struct dm_url *url, struct dm_fault *r
 
 /*
  * The path of the server's socket as the kernel knows it, without links; "" if it is too long for a socket's address.
- * The server binds this path and not the name in its folder, because others find it among the kernel's sockets so:
- * systemd-tmpfiles does not delete a socket that is served, and we start no second server.
+ * The server binds this path, and not just the name in its folder, so that it can be found among the kernel's sockets:
+ * systemd-tmpfiles does not delete a socket that is in use, and we start no second server.
  */
 static void find_path(int folder, char ret_path[256])
 {
@@ -257,7 +257,7 @@ static void find_path(int folder, char ret_path[256])
     strcpy(ret_path + length, length ? "/" DM_SERVER_SOCKET : "");
 }
 
-/* The end of a service is the end of all processes that it has started, but for KillMode=process, which is not seen. */
+/* When a service ends, so do all processes that it has started, unless it has KillMode=process, which we cannot see. */
 static void warn_of_unit(void)
 {
     char unit[DM_OUTSIDE_UNIT_ROOM];
@@ -269,9 +269,9 @@ static void warn_of_unit(void)
 }
 
 /*
- * The folder, with a lock by fcntl(), for the server to keep: whoever shares the folder sees by this lock that the
- * server lives, also from another network namespace, where the server is not among the kernel's sockets.  A file system
- * that knows no such lock leaves this out.
+ * Opens the folder with an fcntl() lock that the server keeps.  The lock shows everyone who shares the folder that the
+ * server lives, even in another network namespace, where it is not among the kernel's sockets.  Left out on a file
+ * system without such locks.
  */
 static int open_with_mark(int folder)
 {
@@ -295,8 +295,8 @@ static bool has_mark(int folder)
 }
 
 /*
- * All processes of the user give the server orders, so it gets no capabilities that the program's children inherit. A
- * thread that starts servers is the library's own, or `dmutex local start`, and starts nothing else.
+ * All of the user's processes may command the server, so it gets none of the capabilities that the program's children
+ * inherit.  Only a thread of the library, or `dmutex local start`, comes here, and it starts nothing else.
  */
 static int spawn(int folder, const char *directory, const char *path, pid_t *ret_pid, const char **ret_program)
 {
@@ -315,7 +315,7 @@ static int spawn(int folder, const char *directory, const char *path, pid_t *ret
     return error;
 }
 
-/* What the machine lacks now, it may have again. */
+/* True if the machine lacks something that it may have again later. */
 static bool is_shortage(int error)
 {
     return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
@@ -345,7 +345,7 @@ static int start_server(int folder, const char *directory, const char *path, cha
     return 0;
 }
 
-/* A server that is just ending is seen for a moment longer than it can be reached. */
+/* A server that is just ending can be seen for a moment longer than it can be reached. */
 static bool is_served(int folder, const char *path, unsigned limit_ms)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(limit_ms);
@@ -359,8 +359,8 @@ static bool is_served(int folder, const char *path, unsigned limit_ms)
 }
 
 /*
- * Nobody answers here, but a server that was bound to this path lives: a second one would grant what the first has
- * granted.  As start_server().
+ * Refuses if nobody answers although a server that was bound to this path lives: a second one would grant what the
+ * first has granted.  Returns as start_server().
  */
 static int start_if_alone(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
@@ -379,8 +379,8 @@ static int start_if_alone(int folder, const struct dm_url *url, const char *dire
 }
 
 /*
- * The limits of the program that happens to start it would end a server of all programs, say after its processor time.
- * The hard limits stay: see dmutex(7).
+ * Otherwise the limits of the program that happens to start it, for example on processor time, would end a server that
+ * all programs use.  The hard limits stay: see dmutex(7).
  */
 static void lift_limits(int fd)
 {
@@ -399,7 +399,7 @@ static void lift_limits(int fd)
     }
 }
 
-/* Called with the lock of starters. */
+/* Called with the lock of starters held. */
 static int connect_or_start(int folder, const struct dm_url *url, const char *directory, char *ret_reason)
 {
     struct dm_fault fault;
@@ -420,7 +420,7 @@ static int connect_or_start(int folder, const struct dm_url *url, const char *di
     return fd;
 }
 
-/* One starter at a time: the lock goes with the descriptor, also when its process dies.  -1 with the reason. */
+/* Lets in one starter at a time.  The lock ends with the descriptor, even if its process dies. -1 with the reason. */
 static int lock_starters(int folder, const char *directory, char *ret_reason)
 {
     int lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

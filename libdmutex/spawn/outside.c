@@ -14,9 +14,9 @@
 
 /* ---- sock_diag(7) ------------------------------------------------------------------------ */
 
-#define ANSWER_ROOM (1 << 14) /* the kernel fills less for one message */
+#define ANSWER_ROOM (1 << 14) /* more than the kernel puts into one message */
 
-/* A socket with a question about all listening sockets of this network namespace; -1: the kernel cannot be asked. */
+/* Opens a socket and asks for all listening sockets of this network namespace; -1: the kernel cannot be asked. */
 static int ask_kernel(void)
 {
     const struct {
@@ -56,7 +56,7 @@ static bool is_own(const void *value, size_t length)
     return user == geteuid();
 }
 
-/* Linux before 5.3 does not tell the user, who may then be this one. */
+/* Linux before 5.3 does not report the user, so any listener may be this user's. */
 static bool is_own_listener(const struct nlmsghdr *message, const char *path)
 {
     const char *at = (const char *)message + NLMSG_SPACE(sizeof(struct unix_diag_msg));
@@ -78,7 +78,7 @@ static bool is_own_listener(const struct nlmsghdr *message, const char *path)
     return is_named && !is_of_other;
 }
 
-/* Reads one message of the kernel, which has the answers about several sockets.  False: it was the last. */
+/* Reads one message of the kernel, which describes several sockets.  False: it was the last one. */
 static bool read_answers(int fd, char *room, const char *path, bool *ret_is_found, bool *ret_is_good)
 {
     ssize_t got = recv(fd, room, ANSWER_ROOM, 0);
@@ -96,8 +96,8 @@ static bool read_answers(int fd, char *room, const char *path, bool *ret_is_foun
 }
 
 /*
- * False if the kernel does not tell.  Names are exact here, and have owners: any user may bind a socket to any path, in
- * a mount namespace, or to a name that looks like a line of /proc/net/unix.
+ * False if the kernel cannot be asked.  Unlike /proc/net/unix, this reports exact names and their owners: in a mount
+ * namespace any user may bind a socket to any path, or to a name that looks like a line of that file.
  */
 static bool find_own_listener(const char *path, bool *ret_is_found)
 {
@@ -130,7 +130,7 @@ static bool is_listener(const char *line, const char *path)
     return (flags & LISTENS) && line[at] == ' ' && strcmp(line + at + 1, path) == 0;
 }
 
-/* thread-self: the first thread's network is gone once that thread has ended. */
+/* thread-self, because /proc/self/net is gone once the first thread has ended. */
 static bool has_any_listener(const char *path)
 {
     FILE *list = fopen("/proc/thread-self/net/unix", "re");
@@ -158,7 +158,7 @@ bool dm_outside_has_listener(const char *path)
 
 /* ---- the unit ---------------------------------------------------------------------------- */
 
-/* systemd keeps a service in a group of its name, in its own hierarchy or in the only one. */
+/* systemd puts a service into a cgroup of its name, in its own hierarchy or in the only one. */
 static bool read_line(const char *line, size_t length, char *ret_unit)
 {
     static const char suffix[] = ".service";

@@ -27,12 +27,11 @@ enum { CONVERSATION_FD, LIFE_FD, FIRST_FREE_FD };
 /*
  * ---- the reaper's side ----
  *
- * The reaper is forked out of a process that may have threads, so up to its end the reaper calls only functions that
- * are async-signal-safe (posix_spawn() is so in glibc: posix_spawn() allocates nothing and takes no lock that a thread
- * could have left locked).
+ * The reaper is forked from a process that may have threads, so it calls only async-signal-safe functions. (In glibc
+ * posix_spawn() is one: it allocates nothing, and takes no lock that a thread could have left locked.)
  */
 
-/* One record for the reaper, in the reaper's own memory. */
+/* The reaper's state, in its own memory. */
 struct keeping {
     struct dm_server_plan plan;
     const char *path;
@@ -48,7 +47,7 @@ static void reap(struct keeping *keeping)
     keeping->is_paused = false;
 }
 
-/* True if the server runs; notices a server that has ended by itself. */
+/* True if the server is running; notices if it has ended by itself. */
 static bool is_running(struct keeping *keeping)
 {
     pid_t ended = keeping->server ? waitpid(keeping->server, NULL, WNOHANG) : 0;
@@ -133,7 +132,7 @@ static int carry_out(struct keeping *keeping, enum dm_reaper_order order)
     return 0;
 }
 
-/* False when there will be none: the process has ended, or wants no more. */
+/* False when no more orders will come: the process has ended, closed the conversation or sent DM_REAPER_END. */
 static bool next_order(enum dm_reaper_order *ret_order)
 {
     struct pollfd ends[] = { { .fd = CONVERSATION_FD, .events = POLLIN }, { .fd = LIFE_FD, .events = POLLIN } };
@@ -165,7 +164,7 @@ static void remove_entry(int directory, const char *name)
     unlinkat(directory, name, AT_REMOVEDIR);
 }
 
-/* Finds the entries without readdir(), because readdir() allocates. */
+/* Does not use readdir(), which allocates. */
 static void remove_entries(int directory)
 {
     union {
@@ -184,7 +183,7 @@ static void remove_entries(int directory)
     }
 }
 
-/* After a cleaning of /tmp the path may lead to a folder of somebody else. */
+/* After /tmp has been cleaned, the path may lead to somebody else's folder. */
 static void remove_directory(const char *path)
 {
     struct dm_fault fault;
@@ -201,12 +200,12 @@ static void remove_directory(const char *path)
     }
 }
 
-/* Leaves everything of the program behind: descriptors, session, working directory. */
+/* Gives up everything of the program's: descriptors, session, working directory. */
 static void leave_program(int conversation, int life)
 {
     setsid();
     if (chdir("/") < 0)
-        return; /* the reaper only stays in the old working directory */
+        return; /* then the reaper just stays in the old working directory */
     conversation = fcntl(conversation, F_DUPFD, FIRST_FREE_FD);
     life = life >= 0 ? fcntl(life, F_DUPFD, FIRST_FREE_FD) : -1;
     close(LIFE_FD);
@@ -215,7 +214,7 @@ static void leave_program(int conversation, int life)
         dup2(life, LIFE_FD);
     closefrom(FIRST_FREE_FD);
     prctl(PR_SET_NAME, "dmutex-reaper");
-    signal(SIGCHLD, SIG_DFL); /* SIGCHLD, if ignored, would make the server's end unseen */
+    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD were ignored, the server's end could not be seen */
 }
 
 static void __attribute__((__noreturn__)) keep(struct keeping *keeping, int conversation, int life)
@@ -247,15 +246,14 @@ static int open_own_life(void)
 }
 
 /*
- * fork() without handlers of pthread_atfork(), and without a signal at the child's end: the missing signal hides the
- * child from wait().
+ * fork() without pthread_atfork() handlers, and without a signal at the child's end, which hides the child from wait().
  */
 static pid_t fork_unseen(void)
 {
     return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 }
 
-/* All signals stay blocked in the reaper: no handler of the program may run there. */
+/* All signals stay blocked in the reaper, so that no handler of the program runs there. */
 static pid_t fork_reaper(struct keeping *keeping, int conversation, int life)
 {
     sigset_t all, mask;

@@ -27,7 +27,7 @@ static char *search_path(void)
     return usual;
 }
 
-/* All of these actions, or there is no server: the server would keep files of the program. */
+/* If one of these fails no server is started: it would inherit files of the program. */
 static int plan_files(posix_spawn_file_actions_t *actions, const char *directory, int folder)
 {
     int rest = folder < 0 ? 3 : 4;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting redis-server, or else valkey-server, with a socket in a directory: no TCP port, no persistence.
+ * Starts redis-server, or else valkey-server, with a socket in a directory, without a TCP port or persistence.
  *
- * The server keeps nothing of the program that starts the server: no descriptor, no blocked or ignored signal, no
- * variable such as LD_PRELOAD.  Spawning and waiting allocate nothing and take no lock, so that a process that has just
- * been forked can do both with a plan that was prepared before.
+ * The server inherits nothing from the program that starts it: no descriptor, no blocked or ignored signal, no variable
+ * such as LD_PRELOAD.  Spawning and waiting allocate nothing and take no lock, so that a process that has just been
+ * forked can do both, with a plan that was prepared before.
  */
 #ifndef DM_SPAWN_SERVER_H
 #define DM_SPAWN_SERVER_H
@@ -26,25 +26,25 @@ struct dm_server_plan {
 };
 
 /*
- * `directory` stays the caller's, for as long as the plan is used.  folder: a descriptor that the server is to keep for
- * as long as it lives; -1: none.  0, or ENOMEM: there is no plan.
+ * `directory` stays the caller's, and must live as long as the plan. folder: a descriptor that the server keeps as long
+ * as it lives; -1: none. 0, or ENOMEM: there is no plan.
  */
 int dm_server_plan_init(struct dm_server_plan *plan, const char *directory, int folder, bool is_daemon);
 void dm_server_plan_clear(struct dm_server_plan *plan);
 
 /*
- * 0, ENOENT when neither program is installed, or another errno value.  A folder of PATH that this user
- * may not enter gives EACCES for a program that is nowhere: the other program is tried, too.
+ * 0, ENOENT if neither program is installed, or another errno value.  A folder of PATH that this user may not enter
+ * gives EACCES even for a program that exists nowhere, so the other program is tried after that, too.
  */
 int dm_server_spawn(const struct dm_server_plan *plan, pid_t *ret_pid, const char **ret_program);
 
 /* True if somebody listens on a socket. */
 bool dm_server_answers(const char *path);
 
-/* A pause between two looks. */
+/* A pause between two checks. */
 void dm_server_nap(void);
 
-/* True for a program that has more rights than the caller: such a program would run a server from the caller's PATH. */
+/* True if the program has more rights than its caller: it would run a server found by the caller's PATH. */
 bool dm_server_is_unsafe(void);
 
 #endif
