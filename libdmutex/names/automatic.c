@@ -15,9 +15,9 @@
 enum fault { NO_FAULT, TWICE, FOLDER, PLACE };
 
 /*
- * An entry of the list has one object, or with the fault PLACE a name of no listed object. Entries are added in front
- * and never freed: readers need no lock, and no pointer comes back for another use. Modules are loaded one at a time,
- * under the loader's lock. An unloaded module's entries stay, and are used again.
+ * An entry of the list has one object or, with the fault PLACE, a name that no listed object has. Entries are added at
+ * the front and never freed, so readers need no lock and pointers stay valid. Modules are loaded one at a time, under
+ * the loader's lock. The entries of an unloaded module stay, and are reused.
  */
 struct entry {
     struct entry *next;
@@ -34,8 +34,8 @@ static struct entry *first(void)
 }
 
 /*
- * Finds the entry of an object. The memory of an unloaded module belongs to no module, and has no entry. The look at
- * the module comes last and for a hit only, because it takes the loader's lock.
+ * Finds the entry of an object. An object in the memory of an unloaded module has none. Whether there is a module is
+ * checked last, and only for a hit, because the check takes the loader's lock.
  */
 static struct entry *find_object(const void *object)
 {
@@ -47,7 +47,7 @@ static struct entry *find_object(const void *object)
     return entry && dm_image_find(object, &image) ? entry : NULL;
 }
 
-/* The next entry of the name behind `entry`; NULL: the first entry of the name. */
+/* The next entry with this name after `entry`; after NULL, the first one. */
 static struct entry *next_of_name(struct entry *entry, const char *name)
 {
     for (entry = entry ? entry->next : first(); entry; entry = entry->next) {
@@ -85,8 +85,8 @@ static int fail(enum fault fault, const char *name)
 }
 
 /*
- * Programs that were written for pthread mutexes ignore EINVAL: the sentence goes to standard error as well. Once for
- * each entry: the later calls on the object fail without a line.
+ * Programs that were written for pthread mutexes ignore EINVAL, so the sentence also goes to standard error, once for
+ * each entry.
  */
 static int complain(enum fault fault, const char *name, const char *where)
 {
@@ -96,7 +96,7 @@ static int complain(enum fault fault, const char *name, const char *where)
     return error;
 }
 
-/* Rule 3. Without memory for the entry the sentence may be told again; the object is refused all the same. */
+/* Rule 3. Without memory for the entry the sentence may be printed again; the object is refused in any case. */
 static int note_place(const char *name, const void *object)
 {
     struct entry *entry = next_of_name(NULL, name);
@@ -112,8 +112,8 @@ static int note_place(const char *name, const void *object)
 /* ---- names of a module that is loaded ---------------------------------------------------- */
 
 /*
- * False for an entry without an object, or with the object of an unloaded module. The name is compared, because another
- * module may lie at the same address by now.
+ * False for an entry without an object, or with an object of an unloaded module. The name is compared because another
+ * module may now be at the same address.
  */
 static bool is_loaded(const struct entry *entry)
 {
@@ -137,9 +137,9 @@ static struct entry *find_other(const char *name, const void *object)
 }
 
 /*
- * Rule 2. The other object was usable, and becomes unchecked again, so that its next use comes to dm_automatic_settle()
- * and finds the fault. A thread that locks it in this moment may still go through: its module was loaded, and used,
- * before the second object existed.
+ * Rule 2. The other object was usable, and is marked as unchecked again, so that its next use comes to
+ * dm_automatic_settle() and finds the fault. A thread that locks it at this moment may still succeed: its module was
+ * loaded, and used, before the second object existed.
  */
 static int note_twice(struct entry *other, void *object, const char *name)
 {
@@ -153,7 +153,7 @@ static int note_twice(struct entry *other, void *object, const char *name)
     return complain(TWICE, name, dm_image_path(object));
 }
 
-/* Finds or adds the entry of an object without other names; the entry of an unloaded module is used again. */
+/* Finds or adds the entry of an object whose name no other has; reuses an entry of an unloaded module. */
 static struct entry *list_alone(void *object, const char *name)
 {
     struct entry *entry = next_of_name(NULL, name);
@@ -167,7 +167,7 @@ static struct entry *list_alone(void *object, const char *name)
     return entry;
 }
 
-/* Runs before the code of the module, so nothing else reads these bytes yet, and plain stores are enough. */
+/* Runs before the module's code, so nothing else reads these bytes yet, and plain stores are enough. */
 static int list_object(void *object, enum dm_literal_kind kind)
 {
     char *name = dm_literal_name(object, kind);
@@ -186,7 +186,7 @@ static int list_object(void *object, enum dm_literal_kind kind)
     return 0;
 }
 
-/* One bad object does not keep the others from their names; the first error is returned. */
+/* Returns the first error, after naming all the good objects. */
 static int list_objects(uintptr_t from, uintptr_t end)
 {
     int result = 0;
@@ -207,8 +207,8 @@ static int list_objects(uintptr_t from, uintptr_t end)
 }
 
 /*
- * Each unit of a module has a constructor that comes here; *is_read belongs to the module, so the first call reads all
- * of the module, and the later ones nothing.
+ * Each unit of a module has a constructor that calls this. *is_read belongs to the module: the first call reads all of
+ * it, later calls do nothing.
  */
 int dmutex_readnames_np(char *is_read)
 {
@@ -232,7 +232,7 @@ int dmutex_readnames_np(char *is_read)
 /* ---- first use --------------------------------------------------------------------------- */
 
 /*
- * All threads write the same bytes here; dm_named is written last, with release: a thread that reads DM_NAMED with
+ * All threads write the same bytes. dm_named is written last, with release, so that a thread which reads DM_NAMED with
  * acquire (dm_object_settle_mutex()) finds the whole name.
  */
 static void write_name(void *object, enum dm_literal_kind kind, const char *name)
@@ -246,9 +246,8 @@ static void write_name(void *object, enum dm_literal_kind kind, const char *name
 }
 
 /*
- * A program may hold a library's variable: the loader has copied the bytes of the library to the zeros of the program,
- * and library and program use the copy ("copy relocation"). The entry moves to the copy, which has the name from then
- * on (rule 1).
+ * A program may contain a library's variable ("copy relocation"): the loader has copied it into the program's
+ * zero-initialised data, and both use the copy. The entry moves to the copy, which has the name from then on (rule 1).
  */
 static struct entry *find_original(void *object, const char *name)
 {
@@ -263,7 +262,7 @@ static struct entry *find_original(void *object, const char *name)
     return entry;
 }
 
-/* Copies the name, cut and ended, because another process may change the memory of the object. */
+/* Copies the name, truncated and terminated, because another process may change the object's memory. */
 static void copy_name(void *object, enum dm_literal_kind kind, char ret_name[DMUTEX_PRIVATE_NAME_ROOM])
 {
     const char *from = dm_literal_name(object, kind);
@@ -275,8 +274,8 @@ static void copy_name(void *object, enum dm_literal_kind kind, char ret_name[DMU
 }
 
 /*
- * The name comes from the list and not from the object, whose bytes a later assignment may have changed (rule 1). Two
- * threads may come here at once; both find the same entry and write the same name.
+ * The name comes from the list and not from the object, which may have been assigned to (rule 1). Two threads may come
+ * here at once; both find the same entry and write the same name.
  */
 int dm_automatic_settle(void *object, enum dm_literal_kind kind)
 {

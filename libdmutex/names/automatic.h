@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Automatic names: <dmutex/pthread.h> gives names to static initialisers, "group/unit:number".
+ * Automatic names: <dmutex/pthread.h> names static initialisers "group/unit:number".
  *
- * A C compiler cannot tell whether an initialiser stands for one object.  So the loading of a module lists the objects
- * of the module by address, before the module's code runs:
+ * The header cannot know whether an initialiser belongs to exactly one object.  So when a module is loaded, its objects
+ * are listed by address, before its code runs:
  *
- *   1. An object has the name of its address at the loading of the module.  An initialiser that is assigned to the
- *      object later changes nothing.
- *   2. Two addresses with one name: neither object can be used (elements of an array, two units of one name).
- *   3. No name at the address: the object cannot be used (on the stack, on the heap, of a thread, or static but
- *      assigned by an init function).
- *   4. The name of a unit depends on the folder of the build: the objects of the unit cannot be used.
+ *   1. An object has the name that was at its address when the module was loaded.  An initialiser that is assigned
+ *      to it later changes nothing.
+ *   2. Two addresses with one name: neither object can be used (elements of an array, or two units with the same
+ *      name).
+ *   3. No name at the address: the object cannot be used (it is on the stack, on the heap, thread-local, or static
+ *      but assigned by an init function).
+ *   4. The unit's name depends on the build folder: its objects cannot be used.
  *
- * Usable objects get dm_named DM_NAMED at the loading, and cost nothing more.
+ * Usable objects get dm_named DM_NAMED when the module is loaded, and have no further cost.
  */
 #ifndef DM_NAMES_AUTOMATIC_H
 #define DM_NAMES_AUTOMATIC_H
@@ -20,8 +21,8 @@
 #include "names/literal.h"
 
 /*
- * Gives the checked name to an object with dm_named DM_NAMED_AUTOMATICALLY.  0, or EINVAL, noted: the object
- * keeps DM_NAMED_AUTOMATICALLY.  Any thread, without a lock; does not block.
+ * Gives an object with dm_named DM_NAMED_AUTOMATICALLY its checked name.  Returns 0, or EINVAL, recorded; then dm_named
+ * is unchanged.  Any thread may call this; takes no lock of ours and does not block.
  */
 int dm_automatic_settle(void *object, enum dm_literal_kind kind);
 

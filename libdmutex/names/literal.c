@@ -15,8 +15,8 @@ static int is_name(unsigned named, const char *name, size_t room)
 }
 
 /*
- * Compare all that an initialiser fixes, because the bytes may be any variable of a program: the caller writes dm_named
- * and the name of what is found here.
+ * Compares everything that an initialiser fixes, because the bytes may be any variable of the program, and the caller
+ * writes dm_named and the name of what is found.
  */
 static int is_mutex(const dmutex_t *mutex)
 {
@@ -30,7 +30,7 @@ static int is_cond(const dcond_t *cond)
            is_name(cond->dm_named, cond->dm_name, sizeof cond->dm_name);
 }
 
-/* Reads all bytes at an address, red zones between variables included: no sanitizer may watch. */
+/* Reads all bytes at an address, including red zones between variables, so sanitizers are turned off. */
 __attribute__((__no_sanitize__("address", "thread"))) static int has_mark(const void *bytes)
 {
     return ((const dmutex_t *)bytes)->dm_state == DMUTEX_PRIVATE_STATIC_MUTEX ||
@@ -56,7 +56,7 @@ char *dm_literal_name(void *object, enum dm_literal_kind kind)
     return kind == DM_LITERAL_COND ? ((dcond_t *)object)->dm_name : ((dmutex_t *)object)->dm_name;
 }
 
-/* The length of the path's part that begins here, and of the slash behind the part. */
+/* The length of the path component that begins here, including the slash after it. */
 static size_t part_length(const char *part)
 {
     size_t length = strcspn(part, "/");
@@ -82,8 +82,8 @@ static int depends_on_folder(const char *unit)
 }
 
 /*
- * Works in place, because the name never grows. A part that is "/" alone is the second slash of "//". The look for ".."
- * comes before the first change, so a refused name is whole.
+ * Works in place, because the name never grows. A component that is only "/" is the second slash of "//". The check for
+ * ".." comes before the first change, so that a refused name is unchanged.
  */
 int dm_literal_normalise(char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Static initialisers with names, found in memory or in a file by their bytes: dmutex_t and dcond_t as
- * DMUTEX_INITIALIZER() and the like leave them before first use.
+ * Finds static initialisers with names in memory or in a file, by their bytes: dmutex_t and dcond_t as
+ * DMUTEX_INITIALIZER() and the like leave them before the first use.
  */
 #ifndef DM_NAMES_LITERAL_H
 #define DM_NAMES_LITERAL_H
@@ -25,9 +25,9 @@ unsigned char *dm_literal_named(void *object, enum dm_literal_kind kind);
 char *dm_literal_name(void *object, enum dm_literal_kind kind);
 
 /*
- * Brings an automatic name, "group/unit:number", into the form that is the same wherever the unit is
- * compiled from: without "./" and "//".  False, with the name unchanged, if the unit is an absolute path or
- * has a part "..": then the name depends on the folder of the build.
+ * Normalises an automatic name, "group/unit:number", so that it is the same from wherever the unit is compiled: removes
+ * "./" and "//".  Returns false, with the name unchanged, if the unit is an absolute path or contains "..": the name
+ * then depends on the build folder.
  */
 int dm_literal_normalise(char *name);
 
