@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 /*
- * All attribute functions look at the object first, at the value second: a bad object is told even if the value is bad,
- * too. Attributes belong to one thread at a time (POSIX leaves the rest undefined), so nothing here is atomic, and
- * nothing is asked of a server: no visit is needed.
+ * All attribute functions check the object first and the value second: a bad object is reported even if the value is
+ * bad, too. Attributes belong to one thread at a time (POSIX leaves the rest undefined), so nothing here is atomic, and
+ * no server is asked, so no visit is needed.
  */
 static int check(const dmutexattr_t *attr)
 {
@@ -37,8 +37,8 @@ static int check_choice(const dmutexattr_t *attr, int value, int most)
 }
 
 /*
- * All zero is POSIX's default attributes. A time of 0 means "not said": the default is looked up when the mutex is
- * used, because the lease may stand in dmutex.conf(5).
+ * All zeros are POSIX's default attributes. A time of 0 means "not set": the default is looked up when the mutex is
+ * used, because dmutex.conf(5) may set the lease.
  */
 int dmutexattr_init(dmutexattr_t *attr)
 {
@@ -49,7 +49,7 @@ int dmutexattr_init(dmutexattr_t *attr)
     return 0;
 }
 
-/* Nothing is freed, because the object holds no memory; the mark makes the next use EINVAL instead of undefined. */
+/* Nothing needs to be freed; changing the mark makes the next use fail with EINVAL instead of being undefined. */
 int dmutexattr_destroy(dmutexattr_t *attr)
 {
     int error = check(attr);
@@ -61,8 +61,8 @@ int dmutexattr_destroy(dmutexattr_t *attr)
 
 /*
  * A small attribute with values 0..most, kept in one byte. The numbers are POSIX's (asserted in object.c), so a value
- * goes to libc without a table. Each protocol passes: only dmutex_init() knows whether the mutex is local, and refuses
- * (ENOTSUP) for a mutex of the server. The fairness is kept, and nothing reads it yet.
+ * is passed to libc unchanged. Every protocol is accepted: only dmutex_init() knows whether the mutex is local, and
+ * refuses it (ENOTSUP) for a mutex of the server. The fairness is stored, but nothing reads it yet.
  */
 #define DEFINE_CHOICE(name, field, most)                         \
     int dmutexattr_set##name(dmutexattr_t *attr, int value)      \
@@ -90,9 +90,10 @@ DEFINE_CHOICE(fairness_np, dm_fairness, DMUTEX_FAIR_NP)
 DEFINE_CHOICE(protocol, dm_protocol, PTHREAD_PRIO_PROTECT)
 
 /*
- * A time in milliseconds, least..most; 0 is told as `unset`. Both sides of the first comparison are one higher, because
- * compilers warn of `ms < 0`; UINT_MAX becomes 0 there, and is refused. The lease is told as the library's default,
- * because the file's default is known only once there is a runtime. The linger time is told as the object's own.
+ * A time in milliseconds, least..most; 0 is returned as `unset`. Both sides of the first comparison are one higher,
+ * because compilers warn about `ms < 0`; UINT_MAX becomes 0 there, and is refused. An unset lease is returned as the
+ * library's default, because the file's default is known only once there is a runtime. The linger time is returned as
+ * stored.
  */
 #define DEFINE_TIME(name, field, least, most, unset)                                                               \
     int dmutexattr_set##name(dmutexattr_t *attr, unsigned ms)                                                      \
@@ -119,7 +120,7 @@ DEFINE_TIME(lease_np, dm_lease_ms, DM_LEASE_MIN_MS, DM_LEASE_MAX_MS, DM_LEASE_DE
 DEFINE_TIME(maxhold_np, dm_maxhold_ms, 0, UINT32_MAX - 1, 0)
 DEFINE_TIME(linger_np, dm_linger_ms, 0, UINT32_MAX - 1, 0)
 
-/* libc knows the range of priorities, so libc checks the ceiling. */
+/* libc knows the range of priorities, so it checks the ceiling. */
 int dmutexattr_setprioceiling(dmutexattr_t *attr, int ceiling)
 {
     int error = check(attr);
@@ -134,7 +135,7 @@ int dmutexattr_getprioceiling(const dmutexattr_t *attr, int *ret_ceiling)
     return error ? error : dm_local_get_ceiling(attr, ret_ceiling);
 }
 
-/* NULL takes the name away; a refused name leaves the former name. */
+/* NULL removes the name; if a name is refused, the old one stays. */
 int dmutexattr_setname_np(dmutexattr_t *attr, const char *name)
 {
     int error = check(attr);

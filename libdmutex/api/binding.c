@@ -5,17 +5,17 @@
 #include <string.h>
 
 /*
- * A version before and behind each change, odd during the change: a reader takes a text only if the version was even
- * and the same before and after.  A writer that dies leaves an odd version; after so many looks at the same odd version
- * the next writer, or reader, takes the first writer for dead.  Both writers would write the same text except for a
- * misuse, two mutexes at once, which the server finds out.
+ * A sequence lock: the version is odd during a change, and a reader accepts a text only if the version was even and the
+ * same before and after.  A writer that dies leaves an odd version; after reading the same odd version this many times,
+ * the next writer or reader takes that writer for dead.  Two writers write the same text, except for a misuse, two
+ * mutexes at once, which the server detects.
  *
- * Each byte is read with acquire and written with release, which keeps the byte between the versions; fences would do
- * as well, but ThreadSanitizer does not know fences.
+ * Each byte is read with acquire and written with release, which keeps it between the versions.  Fences would do, but
+ * ThreadSanitizer does not understand them.
  */
 #define LOOKS 10000
 
-/* In the place of the name: the id, the version, the text. */
+/* The id, the version and the text take the place of the name. */
 #define VERSION_AT 16
 #define TEXT_AT 20
 #define TEXT_ROOM (DMUTEX_PRIVATE_COND_NAME_ROOM - TEXT_AT)
@@ -34,7 +34,7 @@ uint64_t *dm_binding_id(dcond_t *cond)
 }
 
 /*
- * A version never goes back to 0. A signaller that still reads 0 was before the first binding, so before the first wait
+ * A version never returns to 0.  A signaller that reads 0 came before the first binding, and so before the first wait
  * gave its mutex up: there was nobody to wake.
  */
 bool dm_binding_exists(const dcond_t *cond)
@@ -50,8 +50,8 @@ int dm_binding_group_length(const char *mutex)
 }
 
 /*
- * Copies the part of a mutex's key that is kept: all, or, without room, the group.  False: the group has no room
- * either.
+ * Copies the part of a mutex's key that is stored: all of it or, if that does not fit, the group.  False: the group
+ * does not fit either.
  */
 static bool shorten(const char *mutex, char ret_text[TEXT_ROOM])
 {
@@ -66,7 +66,7 @@ static bool shorten(const char *mutex, char ret_text[TEXT_ROOM])
     return true;
 }
 
-/* Memory that others write can hold anything: a key is "n" and a name, or "a~" and hexadecimal digits. */
+/* Others can write anything into the memory.  A key is "n" and a name, or "a~" and hexadecimal digits. */
 static bool is_key(const char *text)
 {
     if (text[0] == 'n')
@@ -76,7 +76,7 @@ static bool is_key(const char *text)
 
 /* ---- versions ---------------------------------------------------------------------------- */
 
-/* The version, once even, or after being odd for long. */
+/* Waits until the version is even, or has been odd for long, and returns it. */
 static uint32_t settled(const dcond_t *cond)
 {
     uint32_t version = __atomic_load_n(version_of(cond), __ATOMIC_ACQUIRE);
@@ -88,7 +88,7 @@ static uint32_t settled(const dcond_t *cond)
     return version;
 }
 
-/* False if the text was changed meanwhile. */
+/* False if the text was changed while it was read. */
 static bool read_text(const dcond_t *cond, uint32_t version, char ret_text[TEXT_ROOM])
 {
     for (size_t i = 0; i < TEXT_ROOM; i++)
@@ -110,8 +110,8 @@ bool dm_binding_read(const dcond_t *cond, char ret_mutex[DM_MUTEX_KEY_ROOM])
 }
 
 /*
- * The exchange decides between writers: one makes the version odd, the others look again. After a writer that died, the
- * version goes from odd to the next odd number, so a reader never takes the two halves for one text.
+ * The exchange decides between writers: one makes the version odd, the others check again.  If a writer died, the
+ * version goes from its odd number to the next odd one, so that a reader never takes two halves for one text.
  */
 static void write_text(dcond_t *cond, const char text[TEXT_ROOM])
 {

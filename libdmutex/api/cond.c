@@ -17,8 +17,8 @@
 /* ---- the object -------------------------------------------------------------------------- */
 
 /*
- * As in init.c: built beside the object and written last. libc's variable is always set up, because a condition with a
- * name may be waited on with a local mutex; its copy is sound as long as no thread waits.
+ * As in init.c, the object is built separately and copied last. libc's variable is always initialised, because a local
+ * mutex may be used to wait on a named condition; copying it is valid as long as no thread waits.
  */
 static int set_up(dcond_t *cond, const char *name, const dcondattr_t *attr)
 {
@@ -66,8 +66,8 @@ static int check(const dcond_t *cond)
 }
 
 /*
- * True if libc's condition variable in the object can be used: a look at one word, for calls that may end there. The
- * full checks copy 256 bytes, and may write the object.
+ * True if libc's condition variable in the object can be used.  Checks one word, for calls that need no more: the full
+ * checks copy 256 bytes, and may write the object.
  */
 static bool is_usable(const dcond_t *cond)
 {
@@ -75,8 +75,8 @@ static bool is_usable(const dcond_t *cond)
 }
 
 /*
- * Copies the object and checks the copy. 0, or an errno value, noted. NULL, automatic name, then the bytes, as
- * dm_object_take().
+ * Copies the object and checks the copy. 0, or an errno value, recorded.  Checks for NULL, then the automatic name,
+ * then the bytes, as dm_object_take() does.
  */
 static int take(const dcond_t *cond, dcond_t *ret_copy)
 {
@@ -102,8 +102,8 @@ int dcond_getname_np(const dcond_t *cond, char *buf, size_t size)
 /* ---- the key of a condition -------------------------------------------------------------- */
 
 /*
- * A condition on the way through a call: the object, and the copy that was checked. Of the object only the id and the
- * binding are read again, by atomic steps; all else comes from the copy.
+ * A condition within one call: the object, and the checked copy.  Only the id and the binding are read from the object
+ * again, atomically; all else comes from the copy.
  */
 struct seen {
     dcond_t *object;
@@ -111,8 +111,8 @@ struct seen {
 };
 
 /*
- * The mutex's group stands in the key, so that a script may use the keys of both: the server of a cluster chooses by
- * the group. A private condition has the process in the key: a forked child's copy is another condition.
+ * The key contains the mutex's group, so that a script may use the keys of both: in a Cluster the group decides which
+ * node has them.  A private condition's key contains the process: a forked child's copy is another condition.
  */
 static void write_anonymous_key(const struct seen *cond, const struct dm_runtime *runtime, const char *mutex,
                                 struct dm_condition *ret_condition)
@@ -128,7 +128,7 @@ static void write_anonymous_key(const struct seen *cond, const struct dm_runtime
     snprintf(ret_condition->mutex, sizeof ret_condition->mutex, "%s", mutex);
 }
 
-/* Never true for an anonymous mutex, which has a group of its own: a named condition needs a named mutex. */
+/* Never true for an anonymous mutex, which is a group of its own: a named condition needs a named mutex. */
 static bool is_same_group(const char *condition_name, const char *mutex)
 {
     size_t length = (size_t)dm_binding_group_length(mutex) - 1;
@@ -136,7 +136,7 @@ static bool is_same_group(const char *condition_name, const char *mutex)
     return mutex[0] == 'n' && strcspn(condition_name, "/") == length && memcmp(condition_name, mutex + 1, length) == 0;
 }
 
-/* Of a named condition. */
+/* For a named condition. */
 static void write_key(const struct seen *cond, struct dm_condition *ret_condition)
 {
     ret_condition->key[0] = 'c';
@@ -145,8 +145,8 @@ static void write_key(const struct seen *cond, struct dm_condition *ret_conditio
 }
 
 /*
- * Finds the condition for a signaller.  False: nobody ever waited on the condition, because an anonymous condition is
- * on no server before the first wait.
+ * Finds the condition for a signaller.  False: nobody has ever waited on it, because an anonymous condition is on no
+ * server before the first wait.
  */
 static bool find(const struct seen *cond, const struct dm_runtime *runtime, struct dm_condition *ret_condition)
 {
@@ -164,9 +164,9 @@ static bool find(const struct seen *cond, const struct dm_runtime *runtime, stru
 }
 
 /*
- * No waiter may be left under the key that an anonymous condition has now. The server decides, because waiters may be
- * in other processes: BUSY is POSIX's undefined case of two mutexes at once, told as EINVAL. Without an answer the
- * binding stays, and the wait fails with ENOLCK before the mutex is given up.
+ * No waiter may be left under the current key of an anonymous condition.  The server decides, because waiters may be in
+ * other processes.  BUSY is POSIX's undefined case of two mutexes at once, and returned as EINVAL.  Without an answer
+ * the binding stays, and the wait fails with ENOLCK before the mutex is given up.
  */
 static int unbind(struct dm_runtime *runtime, const struct dm_condition *condition)
 {
@@ -179,9 +179,9 @@ static int unbind(struct dm_runtime *runtime, const struct dm_condition *conditi
 }
 
 /*
- * Finds the condition for a waiter with this mutex: an anonymous condition is bound to the mutex. The former key is
- * empty on the server before the new one is written, so that no signaller can look past a waiter. The caller holds the
- * mutex, so of all correct waiters one at a time is here.
+ * Finds the condition for a waiter with this mutex, and binds an anonymous one to it.  The old key must have no waiters
+ * on the server before the new one is written, so that no signaller can miss a waiter.  The caller holds the mutex, so
+ * only one correct waiter is here at a time.
  */
 static int find_for(const struct seen *cond, struct dm_runtime *runtime, const char *mutex,
                     struct dm_condition *ret_condition)
@@ -206,9 +206,9 @@ static int find_for(const struct seen *cond, struct dm_runtime *runtime, const c
 /* ---- waiting ----------------------------------------------------------------------------- */
 
 /*
- * With a mutex of the server. The order is the order of errors: bad condition, bad mutex (EINVAL), not the holder
- * (EPERM), then the group and the binding. The holder is asked for before the binding, because a wrong caller must not
- * bind the condition for others; dm_condition_wait() asks once more, under the lock.
+ * For a mutex of the server.  The order decides which error wins: bad condition, bad mutex (EINVAL), not the holder
+ * (EPERM), then the group and the binding.  The holder is checked before the binding, because a wrong caller must not
+ * bind the condition for others; dm_condition_wait() checks again, under the lock.
  */
 static DM_OWN_FRAME int look_at(dcond_t *cond, dmutex_t *mutex, struct dm_runtime *runtime,
                                 struct dm_condition *ret_condition, struct dm_target *ret_target)
@@ -223,7 +223,7 @@ static DM_OWN_FRAME int look_at(dcond_t *cond, dmutex_t *mutex, struct dm_runtim
     return result ? result : find_for(&seen, runtime, ret_target->key, ret_condition);
 }
 
-/* A cancellation can end the sleep only, which is why the caller's own state goes along. */
+/* A cancellation may end only the sleep, so the caller's own state is passed down to it. */
 static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline *deadline)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -238,8 +238,9 @@ static int wait_shared(dcond_t *cond, dmutex_t *mutex, const struct dm_deadline 
 }
 
 /*
- * An invalid time is EINVAL at once and not, as for lock, when there is a reason to wait: a wait on a condition always
- * waits. A time that is over is no error here: the wait gives the mutex up and returns ETIMEDOUT with the mutex.
+ * An invalid time is EINVAL at once, unlike for lock, where it matters only if there is a reason to wait: a wait on a
+ * condition always waits.  A time in the past is not an error here: the wait gives the mutex up, takes it again and
+ * returns ETIMEDOUT.
  */
 static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
@@ -254,9 +255,9 @@ static int timedwait_shared(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, 
 }
 
 /*
- * True if the mutex is libc's; then the wait is libc's too, whatever name the condition has. libc's wait is a
- * cancellation point by itself, so there is no visit. A condition that is not usable goes the other way, where take()
- * says why.
+ * True if the mutex is libc's; then the wait is libc's, too, whatever name the condition has. libc's wait is a
+ * cancellation point itself, so there is no visit.  A condition that is not usable goes the other way, where take()
+ * reports why.
  */
 static bool is_local_wait(const dcond_t *cond, const dmutex_t *mutex)
 {
@@ -284,7 +285,7 @@ int dcond_clockwait(dcond_t *cond, dmutex_t *mutex, clockid_t clock_id, const st
     return timedwait_shared(cond, mutex, clock_id, abstime);
 }
 
-/* The condition is looked at before the mutex, because its clock is needed. */
+/* The condition is checked before the mutex, because its clock is needed. */
 int dcond_timedwait(dcond_t *cond, dmutex_t *mutex, const struct timespec *abstime)
 {
     if (!cond || !abstime)
@@ -297,8 +298,8 @@ int dcond_timedwait(dcond_t *cond, dmutex_t *mutex, const struct timespec *absti
 /* ---- signalling -------------------------------------------------------------------------- */
 
 /*
- * Starts a runtime if need be: threads of other processes may wait on a named or shared condition. The mutex need not
- * be held (POSIX), so nothing is asked of it.
+ * Starts a runtime if needed: threads of other processes may wait on a named or shared condition.  The mutex need not
+ * be held (POSIX), so it is not checked.
  */
 static int signal_shared(dcond_t *cond, bool is_broadcast)
 {
@@ -316,9 +317,9 @@ static int signal_shared(dcond_t *cond, bool is_broadcast)
 }
 
 /*
- * True if only threads of this process can wait: with local mutexes. The server is asked about a named condition
- * always, about an anonymous condition from the first wait with a mutex of the server on. A private condition that only
- * local mutexes know costs no network.
+ * True if only threads of this process can wait, with local mutexes.  The server is always asked about a named
+ * condition, and about an anonymous one after the first wait with a mutex of the server.  A private condition that is
+ * used only with local mutexes needs no network.
  */
 static bool is_local(const dcond_t *cond)
 {
@@ -326,8 +327,8 @@ static bool is_local(const dcond_t *cond)
 }
 
 /*
- * Wakes waiters with a local mutex and waiters with a mutex of the server; a program has one of the two kinds at a
- * time. libc comes first, because its call cannot block; a failure of the server takes nothing back.
+ * Wakes waiters with a local mutex and waiters with a mutex of the server; a program uses one of the two kinds at a
+ * time. libc comes first, because its call cannot block; a failure of the server does not undo it.
  */
 int dcond_signal(dcond_t *cond)
 {
@@ -349,7 +350,7 @@ int dcond_broadcast(dcond_t *cond)
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
-/* Starts a runtime only if another process may have waiters: shared, and bound at some time. */
+/* Starts a runtime only if another process may have waiters: if the condition is shared, and was bound at some time. */
 static int end_shared(struct seen *seen)
 {
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -364,8 +365,8 @@ static int end_shared(struct seen *seen)
 }
 
 /*
- * libc's destroy awaits waiters that were woken and have not left yet. It comes after the server, which can say that
- * the condition is in use (EBUSY), because libc's destroy cannot be taken back. The mark comes last.
+ * libc's destroy waits for waiters that were woken and have not left yet.  It cannot be undone, so the server is asked
+ * first: it can report that the condition is in use (EBUSY).  The mark comes last.
  */
 int dcond_destroy(dcond_t *cond)
 {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "dmutex/attr.h"
 
-/* As in attr.c: the object is looked at first, the value second; one thread at a time. */
+/* As in attr.c: the object is checked first, the value second; one thread at a time. */
 static int check(const dcondattr_t *attr)
 {
     if (!attr)
@@ -38,7 +38,9 @@ int dcondattr_destroy(dcondattr_t *attr)
     return error;
 }
 
-/* Refused here and not at the wait: libc's condition variable, which each dcond_t has, takes these two clocks only. */
+/*
+ * Refused here and not at the wait: libc's condition variable, which each dcond_t has, supports only these two clocks.
+ */
 int dcondattr_setclock(dcondattr_t *attr, clockid_t clock_id)
 {
     int error = check(attr);
@@ -81,7 +83,7 @@ int dcondattr_getpshared(const dcondattr_t *attr, int *ret_pshared)
     return error;
 }
 
-/* NULL takes the name away; a refused name leaves the former name. */
+/* NULL removes the name; if a name is refused, the old one stays. */
 int dcondattr_setname_np(dcondattr_t *attr, const char *name)
 {
     int error = check(attr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Questions of the calling thread about its hold, and of anybody about a mutex. */
+/* What the calling thread may ask about its hold, and anybody about a mutex. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,20 +14,17 @@
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
-/*
- * The state of the calling thread's hold, read under the lock STATE. A copy, which ages: the hold may be lost just
- * after.
- */
+/* The state of the calling thread's hold: a copy, read under the lock STATE.  The hold may be lost right after. */
 struct hold {
     enum dm_phase phase; /* DM_OVER: there is none */
     unsigned depth;
     uint64_t token;
     int64_t left_ns;
     uint64_t attempt;
-    bool is_token_soft; /* must not be told yet */
+    bool is_token_soft; /* must not be handed out yet */
 };
 
-/* The thread may hold libc's mutex as long as the thread likes. */
+/* A thread may hold libc's mutex without a time limit. */
 static struct hold look_inside(dmutex_t *mutex)
 {
     unsigned depth = dm_local_depth(mutex);
@@ -36,9 +33,9 @@ static struct hold look_inside(dmutex_t *mutex)
 }
 
 /*
- * No question to the server: the process itself knows its holds. Time passes for the claim first, so that a hold whose
- * certainty has just ended is told as lost and not as held. No runtime means no hold, which is no failure here: each
- * caller has an answer of its own.
+ * Asks no server: the process knows its holds.  Lets time pass for the claim first, so that a hold whose certainty has
+ * just ended is reported as lost and not as held.  No runtime means no hold, which is not a failure here: each caller
+ * has its own answer for that.
  */
 static int look_up(dmutex_t *mutex, struct hold *ret_hold)
 {
@@ -81,8 +78,8 @@ static int look(dmutex_t *mutex, struct hold *ret_hold)
 }
 
 /*
- * Where several servers grant, each by a clock of its own, a token is told only once a majority has it: else a later
- * hold, granted by other servers, could get a lower one. Asks the store, until then for command_timeout at most.
+ * If several servers grant, each by its own clock, a token is handed out only once a majority has it: otherwise a later
+ * hold, granted by other servers, could get a lower one.  Asks the store until that is so, for at most command_timeout.
  */
 static int firm(dmutex_t *mutex, struct hold *hold)
 {
@@ -102,8 +99,8 @@ static int firm(dmutex_t *mutex, struct hold *hold)
 }
 
 /*
- * A lost hold still has its token, because the thread must be able to name the hold to the resource, which refuses the
- * token if a later one has come (P2). A local mutex has none, and nothing remembers one.
+ * A lost hold still has its token, because the thread must be able to show it to the resource, which refuses it if a
+ * later one has come (P2).  A local mutex has no token.
  */
 int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
 {
@@ -125,8 +122,8 @@ int dmutex_token_np(dmutex_t *mutex, uint64_t *ret_token)
 }
 
 /*
- * A lost hold has 0 ms and is no failure: the thread has not unlocked yet. Rounded down, because the caller must not
- * count on more.
+ * A lost hold has 0 ms left, and is not a failure: the thread has not unlocked yet.  The time is rounded down, because
+ * the caller must not count on more.
  */
 int dmutex_remaining_np(dmutex_t *mutex, int64_t *ret_ms)
 {
@@ -154,10 +151,7 @@ int dmutex_holdcount_np(dmutex_t *mutex, unsigned *ret_count)
     return error;
 }
 
-/*
- * Of the questions about the own hold the only one that goes to the server: blocks for command_timeout at most, and
- * never past the hold's certainty.
- */
+/* Asks the server: blocks for at most command_timeout, and never past the hold's certainty. */
 static int renew(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -179,15 +173,15 @@ int dmutex_renew_np(dmutex_t *mutex)
 
 /* ---- asking the server about a name ------------------------------------------------------ */
 
-/* A question about a name, which needs the name's place; the answer goes to `user`. */
+/* A question to the store about a name; the answer goes to `user`. */
 typedef enum dm_verdict (*question)(struct dm_runtime *runtime, struct dm_name *name,
                                     const struct dm_deadline *deadline, void *user, char *ret_reason);
 
 /*
- * Under STATE the name is found or made, and pinned, because the record must outlive the question, during which no lock
- * is held (I11). The object is checked first, then the runtime is started: a bad object never starts a server.
+ * The name is found or made under STATE, and pinned, because the record must outlive the question, during which no lock
+ * is held (I11).  The object is checked before the runtime is started: a bad object never starts a server.
  *
- * Blocks for command_timeout at most. NOTHING and REFUSED are both ENOLCK; the sentence tells the two apart.
+ * Blocks for at most command_timeout.  NOTHING and REFUSED are both ENOLCK, with different sentences.
  */
 static int ask(dmutex_t *mutex, question put, void *user)
 {
@@ -213,14 +207,17 @@ static int ask(dmutex_t *mutex, question put, void *user)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     verdict = put(runtime, name, &deadline, user, reason);
     dm_state_lock();
-    if (is_new) /* a caller that only asks about many names need not remember the names */
+    if (is_new) /* a caller that only asks about many names need not keep their records */
         dm_registry_forget(&runtime->registry, name);
     dm_registry_unpin(&runtime->registry, name);
     dm_state_unlock();
     return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
 }
 
-/* The store knows of threads in the owner's process as of the last renewal; of this process we know them now. */
+/*
+ * The store knows how many threads waited in the owner's process at the last renewal; if it is this one, we know how
+ * many wait now.
+ */
 static void count_own_waiters(struct dm_runtime *runtime, const struct dm_name *name, struct dm_info *info)
 {
     struct dm_crowd crowd = { 0 };
@@ -234,7 +231,7 @@ static void count_own_waiters(struct dm_runtime *runtime, const struct dm_name *
     info->shown.waiters += crowd.count - info->crowd;
 }
 
-/* Repeated until the deadline, because a look changes nothing on the server. */
+/* Repeated until the deadline, because the question changes nothing on the server. */
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
 {
@@ -253,9 +250,9 @@ static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name
 }
 
 /*
- * The attempt by which a thread of this process holds the name, 0 if none does. The first is enough, because at most
- * one attempt is certain (I1). A grant that has not reached its thread does not count: there the thread finds out by
- * itself, and asks anew. State lock held.
+ * The attempt by which a thread of this process holds the name; 0 if none does.  The first is enough, because at most
+ * one attempt is certain (I1).  A grant that has not reached its thread does not count: that thread finds out by
+ * itself, and asks again.  State lock held.
  */
 static uint64_t holding_attempt(const struct dm_name *name)
 {
@@ -268,9 +265,10 @@ static uint64_t holding_attempt(const struct dm_name *name)
 }
 
 /*
- * A hold of this process learns of the force at once, holds of other processes by message or renewal.  The attempt is
- * noted beforehand: when the answer is here, the lock may belong to another thread already.  Asked once: the store may
- * have broken the hold without an answer, and the next owner is not to be broken.
+ * A hold of this process is told at once that it was broken; other processes find out by a message or a renewal.  The
+ * attempt is read beforehand, because by the time of the answer the lock may already belong to another thread.  The
+ * store is asked only once: it may have broken the hold although no answer came, and the next owner's hold must not be
+ * broken.
  */
 static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                  void *user, char *ret_reason)
@@ -298,8 +296,8 @@ static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *nam
 }
 
 /*
- * The answer is built in `found` and copied on success only. Another struct_size is refused, because no other version
- * of the structure exists yet.
+ * The result is built in `found`, and copied only on success.  Any other struct_size is refused, because no other
+ * version of the structure exists yet.
  */
 int dmutex_getinfo_np(dmutex_t *mutex, dmutex_info_t *info)
 {
@@ -338,7 +336,7 @@ int dmutex_islocked_np(dmutex_t *mutex, int *ret_locked)
     return error;
 }
 
-/* libc's mutex cannot be taken from its holder: ENOTSUP, before anything is asked. */
+/* libc's mutex cannot be taken from its holder: ENOTSUP, without asking. */
 int dmutex_forceunlock_np(dmutex_t *mutex)
 {
     struct dm_visit visit = dm_visit_begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects: beginning, end, names. */
+/* Initialising, destroying and naming objects. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@
 #include "api/object.h"
 
 /*
- * Across hosts there are no priorities; the drop-in header takes inheritance for a hint. Asked for mutexes of the
- * server only: libc does the rest for a local mutex, and libc's error wins there.
+ * There are no priorities across hosts; the drop-in header treats inheritance as a hint. Called only for mutexes of the
+ * server: for a local mutex libc decides, and its error is returned.
  */
 static int check_protocol(const dmutexattr_t *attr)
 {
@@ -39,10 +39,10 @@ static void copy_attributes(dmutex_t *mutex, const dmutexattr_t *attr)
 }
 
 /*
- * Builds the mutex beside the object and writes the object last, so that a failure leaves the object as it was. libc's
- * mutex is set up in `fresh` and copied with it: a mutex of glibc that no thread has locked holds no address of itself.
- * The name must be checked already. An object in use is not noticed (POSIX: undefined), because a caller may reuse
- * memory without destroying.
+ * Builds the mutex separately and copies it last, so that a failure leaves the object as it was. libc's mutex is
+ * initialised in `fresh` and copied with it: a glibc mutex that no thread has locked does not contain its own address.
+ * The caller has checked the name. An object in use is not detected (POSIX: undefined), because a caller may reuse
+ * memory without destroying the object.
  */
 static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
 {
@@ -65,7 +65,7 @@ static int set_up(dmutex_t *mutex, const char *name, const dmutexattr_t *attr)
     return error;
 }
 
-/* The mark of the attributes is checked by set_up(), before the name is read through the pointer. */
+/* set_up() checks the mark of the attributes before the name is read through the pointer. */
 int dmutex_init(dmutex_t *mutex, const dmutexattr_t *attr)
 {
     return set_up(mutex, attr && attr->dm_named == 1 ? attr->dm_name : NULL, attr);
@@ -89,7 +89,7 @@ int dmutex_getname_np(const dmutex_t *mutex, char *buf, size_t size)
     return error ? error : dm_object_copy_name(copy.dm_named, copy.dm_name, buf, size);
 }
 
-/* True if a thread of this process holds the name or waits for the name. State lock held. */
+/* True if a thread of this process holds the name or waits for it. State lock held. */
 static bool is_used_here(const struct dm_name *name)
 {
     const struct dm_claim *claim = name->claims;
@@ -101,8 +101,8 @@ static bool is_used_here(const struct dm_name *name)
 }
 
 /*
- * Closes the rest of a lost hold of the caller: the caller has no more use for the claim. Another thread's lost hold
- * stays, because that thread must still be told by its unlock. State lock held.
+ * Closes a lost hold of the caller, which has no more use for the claim. Another thread's lost hold stays, because its
+ * unlock must still report the loss. State lock held.
  */
 static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 {
@@ -114,9 +114,9 @@ static void close_lost(struct dm_runtime *runtime, struct dm_name *name)
 }
 
 /*
- * Pins the record, if the name is of any interest to this process or the server: an anonymous mutex that was used
- * leaves keys, a robust mutex may be not recoverable. Any other mutex that this process has no record of costs no
- * command. State lock held.
+ * Pins the record, if there may be something to clean up here or on the server: an anonymous mutex that was used leaves
+ * keys, and a robust mutex may be not recoverable. Any other mutex without a record in this process needs no command.
+ * State lock held.
  */
 static int take_record(struct dm_runtime *runtime, const struct dm_target *target, bool is_used,
                        struct dm_name **ret_name)
@@ -128,7 +128,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
         name = dm_registry_name(&runtime->registry, target->key);
     if (name) {
         dm_line_end_keeping(runtime, name);
-        dm_registry_pin(name); /* first: the end of a lost hold may be the end of a forgotten record */
+        dm_registry_pin(name); /* pinned first, because closing a lost hold may free a record that is to be forgotten */
         close_lost(runtime, name);
         if (is_used_here(name)) {
             dm_registry_unpin(&runtime->registry, name);
@@ -140,9 +140,9 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
 }
 
 /*
- * On the server: an anonymous mutex goes, a mutex that is not recoverable becomes clean. Pending releases come first: a
+ * On the server, deletes an anonymous mutex, and resets one that is not recoverable. Pending releases come first: a
  * hold that the server still knows would make an anonymous mutex busy. Only "busy" is a failure: without the server the
- * rest of the keys expires, and destroy returns 0 (errors.md).
+ * remaining keys expire, and destroy returns 0 (errors.md).
  */
 static int end_on_store(struct dm_runtime *runtime, const struct dm_target *target, const struct dm_name *name)
 {
@@ -159,8 +159,8 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
 }
 
 /*
- * STATE is given up for the question; the pin keeps the record. A thread that locks meanwhile breaks POSIX's rule for
- * destroy, and does no harm to the record.
+ * STATE is released during the question; the pin keeps the record. A thread that locks in the meantime breaks POSIX's
+ * rule for destroy, but does not harm the record.
  */
 static int end(struct dm_runtime *runtime, const struct dm_target *target, bool is_used)
 {
@@ -182,8 +182,8 @@ static int end(struct dm_runtime *runtime, const struct dm_target *target, bool 
 }
 
 /*
- * libc first: if the mutex is locked, EBUSY, and the object stays whole. dm_named changes as well, because
- * dm_local_is() reads only that byte and dm_pshared: the next call goes the other way, and finds the mark.
+ * libc comes first: if the mutex is locked, it returns EBUSY, and the object stays as it was. dm_named is changed, too,
+ * because dm_local_is() reads only that byte and dm_pshared: the next call then goes the other way, and finds the mark.
  */
 static int destroy_local(dmutex_t *mutex)
 {
@@ -197,8 +197,8 @@ static int destroy_local(dmutex_t *mutex)
 }
 
 /*
- * The mark is written last: a mutex that is in use (EBUSY) can still be used. A runtime is started only for an
- * anonymous mutex that other processes may have; without a runtime this process itself has used none.
+ * The mark is written last, so that a mutex that is in use (EBUSY) stays usable. A runtime is started only for an
+ * anonymous mutex that other processes may have used; without a runtime, this process has used none.
  */
 static int destroy_shared(dmutex_t *mutex)
 {
@@ -209,7 +209,7 @@ static int destroy_shared(dmutex_t *mutex)
     bool is_used = !error && copy.dm_id[0] != 0; /* some process has locked the anonymous mutex */
 
     if (is_used && !runtime && copy.dm_pshared == PTHREAD_PROCESS_SHARED)
-        error = dm_runtime_get(&runtime); /* that process may be another, and hold the mutex */
+        error = dm_runtime_get(&runtime); /* it may be another process, which may hold the mutex */
     if (!error)
         error = dm_object_read(mutex, runtime, &target);
     if (!error && runtime)

@@ -7,9 +7,7 @@
 #include "dmutex/version.h"
 #include "process/life/runtime.h"
 
-/*
- * The first use of a mutex may be under way in another thread: then this call waits for the lock START, and is EBUSY.
- */
+/* If another thread is just using a mutex for the first time, this call waits for the lock START, and returns EBUSY. */
 int dmutex_configure_np(const char *url)
 {
     struct dm_visit visit = dm_visit_begin();

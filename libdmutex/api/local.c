@@ -19,7 +19,7 @@ _Static_assert(offsetof(dcond_t, dm_own) % _Alignof(pthread_cond_t) == 0, "libc'
 
 _Static_assert(offsetof(dmutex_t, dm_hash) == offsetof(dmutex_t, dm_type) + 8, "a kind is eight bytes");
 
-/* DMUTEX_PRIVATE_LIBC_TYPE() of types.h, which cannot name the field. */
+/* DMUTEX_PRIVATE_LIBC_TYPE() in types.h cannot name the field. */
 _Static_assert(offsetof(pthread_mutex_t, __data.__kind) == sizeof DMUTEX_PRIVATE_WORDS_BEFORE_TYPE - 1,
                "the drop-in header's initialisers put the type where libc reads it");
 _Static_assert(PTHREAD_MUTEX_RECURSIVE_NP == 1 && PTHREAD_MUTEX_ERRORCHECK_NP == 2 && PTHREAD_MUTEX_ADAPTIVE_NP == 3,
@@ -28,8 +28,8 @@ _Static_assert(PTHREAD_MUTEX_RECURSIVE_NP == 1 && PTHREAD_MUTEX_ERRORCHECK_NP ==
 /* ---- the mode ---------------------------------------------------------------------------- */
 
 /*
- * Read by each lock and unlock without a lock, and changed once, from UNREAD: a thread that still reads UNREAD comes to
- * dm_local_read_mode(), and never to a wrong side.
+ * Each lock and unlock reads it, without a lock. It changes only once, from UNREAD: a thread that still reads UNREAD
+ * calls dm_local_read_mode(), and never takes the wrong path.
  */
 enum dm_local_mode dm_local_mode;
 
@@ -39,7 +39,7 @@ bool dm_local_read_mode(void)
     enum dm_local_mode mode = value && strcmp(value, "server") == 0 ? DM_LOCAL_SERVER : DM_LOCAL_LIBC;
     enum dm_local_mode before = DM_LOCAL_UNREAD;
 
-    /* One thread's answer counts for all: a mutex must not change sides between its lock and its unlock. */
+    /* One thread's result counts for all: a mutex must not become another kind between its lock and its unlock. */
     if (!__atomic_compare_exchange_n(&dm_local_mode, &before, mode, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return before == DM_LOCAL_LIBC;
     if (value && mode == DM_LOCAL_LIBC && strcmp(value, "libc") != 0)
@@ -51,14 +51,14 @@ bool dm_local_read_mode(void)
 
 /* ---- libc's errors ----------------------------------------------------------------------- */
 
-/* Notes `failure` and returns libc's number: the table's, but for LOCAL_REFUSED. */
+/* Records `failure` and returns libc's number, which is the table's except for LOCAL_REFUSED. */
 static int note(enum dm_failure failure, int error)
 {
     dm_fail(failure, NULL);
     return error;
 }
 
-/* Cold, and out of the way of a lock that succeeds. The number is libc's, always; only the sentence is chosen here. */
+/* Kept out of the path of a lock that succeeds. The number is always libc's; only the sentence is chosen here. */
 int dm_local_fail(int error)
 {
     switch (error) {
@@ -89,8 +89,8 @@ int dm_local_fail_wait(int error)
 /* ---- setting up -------------------------------------------------------------------------- */
 
 /*
- * libc's attributes, for `attr`; 0, or libc's error. To be destroyed by the caller after 0. A ceiling of 0 is "not
- * said", and libc's default stays.
+ * Makes libc's attributes for `attr`; the caller destroys them. Returns 0, or libc's error. A ceiling of 0 is "not
+ * set": libc's default stays.
  */
 static int translate(const dmutexattr_t *attr, pthread_mutexattr_t *ret_attr)
 {
@@ -126,8 +126,8 @@ int dm_local_init_mutex(dmutex_t *mutex, const dmutexattr_t *attr)
 }
 
 /*
- * Always, also for a condition with a name and for PTHREAD_PROCESS_SHARED, because a wait follows the mutex, and the
- * mutex may be local. libc's variable is private to the process, as the local mutex is.
+ * Needed even for a condition with a name or PTHREAD_PROCESS_SHARED, because the mutex decides how a wait is done, and
+ * it may be local. libc's variable is private to the process, like the local mutex.
  */
 int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr)
 {
@@ -143,7 +143,7 @@ int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr)
     return dm_local_result(error);
 }
 
-/* The attributes are this library's, so the ceiling is tried on libc's and kept as a number. */
+/* Tries the ceiling on attributes of libc, and stores the number in ours. */
 int dm_local_set_ceiling(dmutexattr_t *attr, int ceiling)
 {
     pthread_mutexattr_t translated;
@@ -173,8 +173,8 @@ int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling)
 /* ---- looking inside ---------------------------------------------------------------------- */
 
 /*
- * glibc's bits of a mutex: the kind, and the futex words of kinds that the kernel knows. No public function tells a
- * mutex's holder. glibc cannot move __kind, because static initialisers have compiled its place into programs. TID and
+ * glibc's bits of a mutex: the kind, and the futex words of the kinds that the kernel knows. No public function returns
+ * a mutex's holder. glibc cannot move __kind, whose offset static initialisers have compiled into programs. TID and
  * OWNER_DIED are FUTEX_TID_MASK and FUTEX_OWNER_DIED of <linux/futex.h>.
  */
 #define KIND_TYPE 3
@@ -186,9 +186,9 @@ int dm_local_get_ceiling(const dmutexattr_t *attr, int *ret_ceiling)
 #define OWNER_NOT_RECOVERABLE (INT_MAX - 1)
 
 /*
- * The kernel's id of the thread that holds the mutex, 0: none. Read without the mutex, so a hint about other threads;
- * right about the calling thread, unless a dead thread of the same id has left the mutex locked. Robust and inheriting
- * kinds have the id in the futex word; __owner of a robust mutex may say "inconsistent" instead.
+ * The kernel's id of the thread that holds the mutex; 0: none. Read without the mutex, so it is only a hint about other
+ * threads. It is right about the calling thread, unless a dead thread with the same id has left the mutex locked.
+ * Robust and inheriting kinds have the id in the futex word; __owner of a robust mutex may say "inconsistent" instead.
  */
 static int holder_of(const pthread_mutex_t *mutex)
 {
@@ -228,7 +228,7 @@ bool dm_local_is_locked(dmutex_t *mutex)
     return holder_of(dm_local_mutex(mutex)) != 0;
 }
 
-/* Several loads, between which the holder may change: information for people, never for a decision. */
+/* The holder may change between the loads: this is information for people, not for decisions. */
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info)
 {
     const pthread_mutex_t *own = dm_local_mutex(mutex);

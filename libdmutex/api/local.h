@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Local objects: libc's own mutexes and condition variables, inside ours.
+ * Local objects: libc's mutexes and condition variables, inside ours.
  *
- * A mutex without a name that is PTHREAD_PROCESS_PRIVATE is libc's: no server, no lease, no thread, no
- * connection.  libc's mutex lies in the place of the name, libc's condition variable at the beginning of
- * every dcond_t, because a named condition variable may be waited on with a local mutex.
+ * A mutex without a name that is PTHREAD_PROCESS_PRIVATE is libc's: it needs no server, lease, thread or connection.
+ * libc's mutex takes the place of the name. libc's condition variable is at the beginning of every dcond_t, because a
+ * local mutex may be used to wait on a named condition variable, too.
  *
- * Nothing here disables cancellation: libc's functions are cancellation points, or none, by themselves.
+ * Nothing here disables cancellation: libc's functions are cancellation points, or not, as POSIX says.
  */
 #ifndef DM_API_LOCAL_H
 #define DM_API_LOCAL_H
@@ -17,7 +17,7 @@
 #include "base/real.h"
 #include "dmutex/types.h"
 
-/* DMUTEX_PRIVATE=server makes local mutexes anonymous ones of the server; read at the first use. */
+/* DMUTEX_PRIVATE=server turns local mutexes into anonymous ones of the server.  Read at the first use. */
 enum dm_local_mode { DM_LOCAL_UNREAD, DM_LOCAL_LIBC, DM_LOCAL_SERVER };
 extern enum dm_local_mode dm_local_mode;
 bool dm_local_read_mode(void) __attribute__((__cold__)); /* true: libc's */
@@ -29,8 +29,8 @@ static inline bool dm_local_is_enabled(void)
 }
 
 /*
- * True if the mutex is libc's.  Reads two bytes only, because every lock and unlock calls this function;
- * dmutex_destroy() changes one of the two.
+ * True if the mutex is libc's.  Reads only two bytes, because every lock and unlock calls it; dmutex_destroy() changes
+ * one of them.
  */
 static inline bool dm_local_is(const dmutex_t *mutex)
 {
@@ -38,8 +38,8 @@ static inline bool dm_local_is(const dmutex_t *mutex)
 }
 
 /*
- * True if the mutex is libc's, normal, stalled and without a protocol: lock and unlock cannot fail then, and are a
- * jump into libc.  The eight bytes from dm_type on are zero.  False until the mode is read: dm_local_is() reads it.
+ * True if the mutex is libc's, normal, stalled and without a protocol: the eight bytes from dm_type on are zero.  Its
+ * lock and unlock cannot fail, and are a jump into libc.  False until the mode has been read, which dm_local_is() does.
  */
 static inline bool dm_local_is_plain(const dmutex_t *mutex)
 {
@@ -61,7 +61,7 @@ static inline pthread_cond_t *dm_local_cond(dcond_t *cond)
     return (void *)cond->dm_own;
 }
 
-/* Notes an error of libc, and returns the error. */
+/* Records an error of libc, and returns it. */
 int dm_local_fail(int error) __attribute__((__cold__));
 int dm_local_fail_wait(int error);
 
@@ -70,7 +70,7 @@ static inline int dm_local_result(int error)
     return __builtin_expect(error, 0) ? dm_local_fail(error) : 0;
 }
 
-/* Sets up libc's part of an object whose other bytes are set up, by attributes (NULL: the defaults). */
+/* Initialises libc's part of an object whose other bytes are set. attr NULL: the defaults. */
 int dm_local_init_mutex(dmutex_t *mutex, const dmutexattr_t *attr);
 int dm_local_init_cond(dcond_t *cond, const dcondattr_t *attr);
 
@@ -84,7 +84,7 @@ unsigned dm_local_depth(dmutex_t *mutex);
 /* True if any thread holds a local mutex. */
 bool dm_local_is_locked(dmutex_t *mutex);
 
-/* Fills the answer of dmutex_getinfo_np() for a local mutex. */
+/* Fills in the result of dmutex_getinfo_np() for a local mutex. */
 void dm_local_tell(dmutex_t *mutex, dmutex_info_t *ret_info);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lock and unlock.  Each function asks first whether the mutex is libc's, and is done then. */
+/* Lock and unlock.  Each function first checks whether the mutex is libc's; if so, libc's function does everything. */
 #include "dmutex/mutex.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "process/claims/fast.h"
 #include "process/claims/leave.h"
 
-/* The fast path has led the thread into another mutex, or past the end of a hold. */
+/* Undoes a wrong turn of the fast path, into another mutex or past the end of a hold. */
 static void put_back(void)
 {
     dm_state_lock();
@@ -20,7 +20,7 @@ static void put_back(void)
     dm_state_unlock();
 }
 
-/* From the next lock on the object knows its place in the table of the fast path. */
+/* Stores the object's place in the table of the fast path, for the next lock. */
 static void remember_hash(dmutex_t *mutex, const struct dm_target *target)
 {
     if (!target->is_anonymous && __atomic_load_n(&mutex->dm_hash, __ATOMIC_RELAXED) == 0)
@@ -34,8 +34,8 @@ static const char *name_of(const struct dm_target *target)
 }
 
 /*
- * The visit is the outermost: cancellation is off before the first look at the object, and errno is given back after
- * the last. dm_object_open() refuses a bad object before a runtime is started.
+ * The visit is outermost: cancellation is disabled before the object is first read, and errno restored at the very end.
+ * dm_object_open() refuses a bad object before it starts a runtime.
  */
 static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *deadline)
 {
@@ -57,7 +57,7 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
     return dm_visit_end(visit, result);
 }
 
-/* Not inlined, nor is unlock_other(): dmutex_lock() and dmutex_unlock() need no stack frame for a plain mutex. */
+/* Not inlined, like unlock_other(), so that dmutex_lock() and dmutex_unlock() need no stack frame for a plain mutex. */
 static __attribute__((__noinline__)) int lock_other(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
@@ -66,8 +66,8 @@ static __attribute__((__noinline__)) int lock_other(dmutex_t *mutex)
 }
 
 /*
- * A plain mutex needs no visit: libc's lock is no cancellation point, keeps errno, and cannot fail for this kind. NULL
- * takes the other way, and is EINVAL.
+ * A plain mutex needs no visit: libc's lock is no cancellation point, keeps errno, and cannot fail for this kind.  NULL
+ * goes the other way, and fails with EINVAL.
  */
 int dmutex_lock(dmutex_t *mutex)
 {
@@ -76,7 +76,7 @@ int dmutex_lock(dmutex_t *mutex)
     return mutex && dm_fast_lock(mutex) ? 0 : lock_other(mutex);
 }
 
-/* Without waiting in the queue, but not without the network: the runtime bounds the question by command_timeout. */
+/* Does not wait in the queue, but does wait for the network: the runtime limits the question to command_timeout. */
 int dmutex_trylock(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
@@ -87,9 +87,9 @@ int dmutex_trylock(dmutex_t *mutex)
 }
 
 /*
- * A free mutex is locked at any time, also with an invalid time: an invalid time is found out only when there is a
- * reason to wait (POSIX, pthread_mutex_timedlock(): "the validity of the abstime parameter need not be checked if the
- * mutex can be locked immediately"). EDEADLK wins over EINVAL, because no time would make that call succeed.
+ * A free mutex is locked even with an invalid time, which is detected only when there is a reason to wait (POSIX,
+ * pthread_mutex_timedlock(): "the validity of the abstime parameter need not be checked if the mutex can be locked
+ * immediately").  EDEADLK wins over EINVAL, because no time would make that call succeed.
  */
 static int acquire_untimed(dmutex_t *mutex)
 {
@@ -105,8 +105,8 @@ static int acquire_untimed(dmutex_t *mutex)
 }
 
 /*
- * The clock comes first, because a moment has a meaning only on its clock. A bad clock is told before a bad object:
- * both are EINVAL, and only the sentence differs.
+ * The clock is checked first, because a time has a meaning only on its clock.  So a bad clock is reported before a bad
+ * object: both are EINVAL, and only the sentence differs.
  */
 static int acquire_timed(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime)
 {
@@ -140,9 +140,8 @@ int dmutex_timedlock(dmutex_t *mutex, const struct timespec *abstime)
 }
 
 /*
- * Peeks for the runtime and never starts one: a process without a runtime holds nothing. A bad object (EINVAL) wins
- * over EPERM. The object is not touched after dm_object_read(), because another thread may destroy a mutex as soon as
- * its release is sent.
+ * Never starts a runtime: a process without one holds nothing.  A bad object (EINVAL) wins over EPERM.  The object is
+ * not touched after dm_object_read(), because another thread may destroy it as soon as the release is sent.
  */
 static int release(dmutex_t *mutex)
 {
@@ -173,8 +172,8 @@ int dmutex_unlock(dmutex_t *mutex)
 }
 
 /*
- * That the mutex is not robust is known here, so the server is not asked. Without a runtime the process holds nothing,
- * so there is nothing to mend.
+ * Whether the mutex is robust is known here, so the server is not asked about it.  Without a runtime the process holds
+ * nothing, so nothing can be made consistent.
  */
 static int make_consistent(dmutex_t *mutex)
 {
@@ -190,7 +189,7 @@ static int make_consistent(dmutex_t *mutex)
     return dm_visit_end(visit, result);
 }
 
-/* Each failure of libc here is EINVAL, with the one sentence of this library. */
+/* libc can fail only with EINVAL here, for which this library has one sentence. */
 int dmutex_consistent(dmutex_t *mutex)
 {
     if (dm_local_is(mutex))
@@ -199,8 +198,8 @@ int dmutex_consistent(dmutex_t *mutex)
 }
 
 /*
- * libc's functions take the mutex as const or not const; a preload layer leaves these functions alone, so the table of
- * base/real.h has none of them. A mutex of the server is not looked at: no such mutex has a ceiling.
+ * Calls libc directly: a preload layer does not replace these functions, so the table of base/real.h does not have
+ * them.  A mutex of the server is not read: none has a ceiling.
  */
 int dmutex_getprioceiling(const dmutex_t *mutex, int *ret_ceiling)
 {

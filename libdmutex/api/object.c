@@ -13,7 +13,7 @@
 #include "names/automatic.h"
 #include "process/life/runtime.h"
 
-/* The public header spells these numbers out, because the header must compile without feature macros. */
+/* The public header spells these numbers out, because it must compile without feature macros. */
 _Static_assert(sizeof(dmutex_t) == 256 && _Alignof(dmutex_t) == 8, "the size of dmutex_t is part of the ABI");
 _Static_assert(sizeof(dcond_t) == 256 && _Alignof(dcond_t) == 8, "the size of dcond_t is part of the ABI");
 _Static_assert(sizeof(dmutexattr_t) == 256 && sizeof(dcondattr_t) == 256, "the sizes are part of the ABI");
@@ -40,8 +40,8 @@ int dm_visit_end(struct dm_visit visit, int result)
 }
 
 /*
- * The order decides the sentence, and EINVAL is the number of all three. A literal that is too long has no NUL within
- * the room, so nothing reads behind the room.
+ * The order decides the sentence; all three are EINVAL. A literal that is too long has no NUL within the room, so
+ * nothing may read beyond it.
  */
 int dm_object_check_name(const char *name, size_t room)
 {
@@ -59,8 +59,8 @@ int dm_object_check_name(const char *name, size_t room)
 }
 
 /*
- * All of the room is cleared, so that no byte of a former name is left: an anonymous condition has its binding there,
- * whose version begins as 0.
+ * Clears all of the room, so that no byte of an old name is left: an anonymous condition has its binding there, whose
+ * version begins as 0.
  */
 void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const char *name)
 {
@@ -70,7 +70,7 @@ void dm_object_keep_name(uint8_t *ret_named, char *ret_room, size_t room, const 
         memcpy(ret_room, name, strnlen(name, DMUTEX_NAME_MAX_NP));
 }
 
-/* EINVAL, ENOENT, ERANGE, in this order; the buffer is untouched by a failure. */
+/* EINVAL, ENOENT, ERANGE, in this order; a failure leaves the buffer untouched. */
 int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
 {
     if (!buf)
@@ -84,8 +84,8 @@ int dm_object_copy_name(bool is_named, const char *name, char *buf, size_t size)
 }
 
 /*
- * Words and not bytes, because each lock comes here; atomic, because another process may write. The words may be of
- * different moments: so the copy is checked, and never the object.
+ * Copies words and not bytes, because each lock comes here; atomically, because another process may write. The words
+ * may be from different moments, so the copy is checked and not the object.
  */
 void dm_object_copy(const void *object, void *ret_copy)
 {
@@ -97,9 +97,9 @@ void dm_object_copy(const void *object, void *ret_copy)
 }
 
 /*
- * The state comes first: a destroyed local mutex has a dm_named out of range, too, and shall be told as destroyed. Each
- * field that is later used as an index, or as a choice, is bounded here, because shared memory can hold anything.
- * dm_named is settled (DM_NAMED_AUTOMATICALLY is gone) or was refused before.
+ * The state comes first: a destroyed local mutex also has a dm_named out of range, and must be reported as destroyed.
+ * Each field that is later used as an index or a choice is checked here, because shared memory may contain anything.
+ * dm_named has been settled (it is not DM_NAMED_AUTOMATICALLY), or was refused before.
  */
 static int check(const dmutex_t *mutex)
 {
@@ -112,7 +112,7 @@ static int check(const dmutex_t *mutex)
     return mutex->dm_named ? dm_object_check_name(mutex->dm_name, sizeof mutex->dm_name) : 0;
 }
 
-/* The list of named objects has none of a const variable: nothing is written there. */
+/* The list of named objects has no const variables, so nothing is written to one. */
 int dm_object_settle_mutex(const dmutex_t *mutex)
 {
     if (__atomic_load_n(&mutex->dm_named, __ATOMIC_ACQUIRE) != DM_NAMED_AUTOMATICALLY)
@@ -127,7 +127,10 @@ int dm_object_settle_cond(const dcond_t *cond)
     return dm_automatic_settle((dcond_t *)cond, DM_LITERAL_COND);
 }
 
-/* NULL, automatic name, then the bytes: settling writes the object, so it comes before the copy. */
+/*
+ * Checks for NULL, then the automatic name, then the bytes: settling the name writes the object, so it comes before the
+ * copy.
+ */
 int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy)
 {
     int error;
@@ -141,7 +144,7 @@ int dm_object_take(const dmutex_t *mutex, dmutex_t *ret_copy)
     return check(ret_copy);
 }
 
-/* Another thread is changing a mutex that belonged to the server when the call began, and is local now. */
+/* The mutex may be local now although it was the server's when the call began, if another thread is changing it. */
 int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy)
 {
     int error = dm_object_take(mutex, ret_copy);
@@ -150,8 +153,8 @@ int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy)
 }
 
 /*
- * Each half is written once, by the first writer, in any process: all read the same id.
- * No step in between can be left half done by a process that dies.
+ * Each half is written once, by the first writer in any process, so all read the same id, and a process that dies
+ * leaves nothing half done.
  */
 void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
 {
@@ -173,8 +176,8 @@ void dm_object_make_id(uint64_t id[2], uint64_t ret_id[2])
 }
 
 /*
- * A private mutex has the process in the name: a forked child's copy is another mutex. Without a runtime there is no
- * uuid and no user of the mutex: the id is not drawn, and the key is "", which no record has.
+ * A private mutex's key contains the process: a forked child's copy is another mutex. Without a runtime there is no
+ * uuid, and nobody uses the mutex: no id is drawn, and the key is "", which no record has.
  */
 static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct dm_runtime *runtime, char *key,
                                 size_t size)
@@ -193,8 +196,8 @@ static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct d
 }
 
 /*
- * A private mutex comes here only with DMUTEX_PRIVATE=server. Without a runtime the lease stays 0: nothing is asked
- * then. PTHREAD_MUTEX_ADAPTIVE_NP is a normal mutex for the server; adaptive spinning is libc's affair.
+ * A private mutex comes here only with DMUTEX_PRIVATE=server. Without a runtime the lease stays 0, because nothing is
+ * asked then. PTHREAD_MUTEX_ADAPTIVE_NP is a normal mutex on the server; only libc's mutexes spin adaptively.
  */
 int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target)
 {
@@ -222,8 +225,8 @@ int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_
 }
 
 /*
- * Twice over the object, because a bad object must be refused before dm_runtime_get() starts a thread and, for local:,
- * perhaps a server, and the key of a private mutex needs the runtime.
+ * Reads the object twice: a bad one must be refused before dm_runtime_get() starts a thread and, for local:, perhaps a
+ * server, and the key of a private mutex needs the runtime.
  */
 int dm_object_open(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target)
 {

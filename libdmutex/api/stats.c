@@ -7,8 +7,8 @@
 #include "process/life/runtime.h"
 
 /*
- * The counters are summed up in a copy, because a failure leaves the caller's structure untouched. Another struct_size
- * is refused, because no other version of the structure exists yet.
+ * The counters are summed up in a copy, because a failure must leave the caller's structure untouched. Any other
+ * struct_size is refused, because no other version of the structure exists yet.
  */
 int dmutex_stats_np(dmutex_stats_t *stats)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Support for the tests of programs that use the library. */
+/* Support for tests of programs that use the library. */
 #include "dmutex/testing.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ int dmutex_test_server_start(dmutex_test_server_t **ret_server)
     return dm_visit_end(visit, dm_testserver_start(ret_server));
 }
 
-/* NULL is no failure, as for free(): a teardown may run after a setup that failed. */
+/* NULL is allowed, as for free(): a teardown may run after a setup that failed. */
 int dmutex_test_server_stop(dmutex_test_server_t *server)
 {
     struct dm_visit visit = dm_visit_begin();
@@ -34,7 +34,7 @@ const char *dmutex_test_server_url(const dmutex_test_server_t *server)
 }
 
 /*
- * The reaper carries the order out. A forked child may not give orders (EPERM): the conversation belongs to the process
+ * The reaper carries out the order. A forked child may not give orders (EPERM): the conversation belongs to the process
  * that started the server.
  */
 static int order(dmutex_test_server_t *server, enum dm_reaper_order order)
@@ -67,8 +67,8 @@ int dmutex_test_server_resume(dmutex_test_server_t *server)
 }
 
 /*
- * A local mutex is refused before the object is read: its place of the name holds libc's mutex. Without a runtime the
- * process holds nothing, so the answer is EPERM and no runtime is started.
+ * A local mutex is refused before the object is read, because it has libc's mutex in the place of the name. Without a
+ * runtime the process holds nothing, so the result is EPERM, and no runtime is started.
  */
 int dmutex_test_abandon(dmutex_t *mutex)
 {
@@ -82,7 +82,7 @@ int dmutex_test_abandon(dmutex_t *mutex)
     return dm_visit_end(visit, result);
 }
 
-/* The sentence goes to standard error, because cmocka tells only that a setup has failed. */
+/* The sentence goes to standard error, because cmocka reports only that a setup has failed. */
 int dmutex_test_group_setup(void **state)
 {
     dmutex_test_server_t *server;
@@ -96,9 +96,9 @@ int dmutex_test_group_setup(void **state)
 }
 
 /*
- * A failed test has not come to its unlock: the group's end is told, the next group can begin. The holds of the calling
- * thread only are abandoned; a hold of another thread keeps the server, and EBUSY. The first error is returned although
- * the second try may succeed, so that the forgotten unlock is seen.
+ * If a failed test did not reach its unlock, the teardown fails, but the next group can begin. Only holds of the
+ * calling thread are abandoned; a hold of another thread keeps the server, and the result is EBUSY. The first error is
+ * returned even if the second try succeeds, so that the missing unlock is noticed.
  */
 int dmutex_test_group_teardown(void **state)
 {

@@ -11,7 +11,7 @@
 #include "process/life/runtime.h"
 #include "store/verdict.h"
 
-/* The claim that waits in the store's queue; a process has one for each line of threads.  State lock held. */
+/* The claim that waits in the store's queue; each line of threads has one.  State lock held. */
 static struct dm_claim *find_waiter(struct dm_name *name)
 {
     struct dm_claim *claim = name ? name->claims : NULL;
@@ -22,7 +22,7 @@ static struct dm_claim *find_waiter(struct dm_name *name)
     return claim;
 }
 
-/* The record is pinned for the question, because the waiting thread may give up meanwhile. */
+/* The record is pinned during the question, because the waiting thread may give up. */
 static int ask_for_waiter(struct dm_runtime *runtime, const char *key, struct dm_info *ret_info)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
@@ -60,7 +60,7 @@ int dm_view_wait(const char *name, struct dm_info *ret_info)
 }
 
 /*
- * One call of the store's operation, repeated while the server is not ready.  A repeated call tells names again, from
+ * One call of the store's operation, repeated while the server is not ready.  A repeated call reports names again, from
  * the same cursor on.
  */
 static int tell(struct dm_runtime *runtime, struct dm_view *view)
