@@ -356,8 +356,7 @@ static bool run_batch(struct dm_runtime *runtime, enum batch_kind kind)
     if (batch->count == 0)
         free(batch);
     else
-        is_full = post_lanes(batch) &&
-                  is_full; /* otherwise names to serve are due again at once, which is left to the next turn */
+        is_full = post_lanes(batch) && is_full; /* names that were not posted are due again: the next turn */
     is_full = is_full && !is_way_full(runtime, kind);
     dm_state_unlock();
     return is_full;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Acquire: awaited by the caller, or posted for a quorum. */
+/* Acquire: the caller waits for the answer, or it is posted for a quorum. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct acquiring {
     int owed_count;
 };
 
-/* "<request> <lease> <robust>", as a waiter's words begin; in the room of three numbers. */
+/* "<request> <lease> <robust>", as a waiter's data begin, in the room of three numbers. */
 static void put_words(struct dm_args *args, const struct dm_ask *ask)
 {
     char *text = dm_args_room(args, 3), *end = dm_number_write(text, ask->request.serial);
@@ -31,7 +31,7 @@ static void put_words(struct dm_args *args, const struct dm_ask *ask)
 }
 
 /*
- * In the order of ARGV of lua/acquire.lua, which has names for all of them.  The origin is filled in when the command
+ * In the order of ARGV in lua/acquire.lua, which has names for all of them.  The origin is filled in when the command
  * is written for a server.
  */
 static void put_acquire(struct dm_args *args, const struct dm_store *store, const struct dm_ask *ask, bool may_queue,

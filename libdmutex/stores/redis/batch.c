@@ -14,7 +14,7 @@
 /* Keys of a mutex that the script renew declares: the first two. */
 #define RENEW_KEYS 2
 
-/* What identifies an attempt, and its label with a crowd: in one text or in two. */
+/* Identifies an attempt, with its label and a crowd, in one text or in two. */
 struct text {
     char bytes[sizeof(struct dm_identity) + 2 * DM_ARG_DIGITS * (DM_CROWD_TOLD + 1)];
 };
@@ -27,7 +27,8 @@ typedef bool write_fn(const struct dm_store *store, const void *questions, int f
 
 /*
  * One script call for each question, in one write: all are of one lane, which is a node.  A part that cannot be sent is
- * left out: another part may go to another node, ahead of its slot.  Once all parts are sent, the posting is not ours.
+ * left out: other parts may go to other nodes, ahead of their slots.  Once all parts are sent, the posting is no longer
+ * ours.
  */
 static bool post_each(struct dm_posting *posting, write_fn *write, const void *questions, struct text *text)
 {
@@ -57,8 +58,8 @@ static bool post_at_once(struct dm_posting *posting, write_fn *write, const void
 }
 
 /*
- * Quiet, because the caller chose the questions under the state lock.  The texts are in the heap: a hundred of
- * them would not fit a small stack, and are gone once the command is formatted.
+ * Posts quietly, because the caller holds the state lock, under which it chose the questions.  The texts are on the
+ * heap, because a hundred of them would not fit a small stack; they are freed once the command is formatted.
  */
 static bool post(struct dm_posting *posting, write_fn *write, const void *questions)
 {
@@ -88,8 +89,8 @@ static void write_crowd(char *to, const struct dm_crowd *crowd)
 /* ---- polls ------------------------------------------------------------------------------- */
 
 /*
- * Attempts have four keys or six: the number of each attempt's keys goes along, for the script to find the next
- * attempt's.  The inbox is the same for all: all are on one server, or there is one attempt.
+ * An attempt has four keys or six, so the number of its keys goes along, for the script to find the next attempt's.
+ * The inbox is the same for all: all are on one server, or there is only one attempt.
  */
 static bool write_polls(const struct dm_store *store, const void *questions, int first, int count, struct text *texts,
                         struct dm_args *args)
@@ -130,7 +131,7 @@ bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int c
     return post(posting, write_polls, asks);
 }
 
-/* Element 0 is the server's clock, then one answer per attempt. */
+/* Element 0 is the server's clock; one answer per attempt follows. */
 struct dm_answer dm_redis_read_poll(const redisReply *reply, int index)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
@@ -143,7 +144,7 @@ struct dm_answer dm_redis_read_poll(const redisReply *reply, int index)
 
 /* ---- renewals ---------------------------------------------------------------------------- */
 
-/* A plus sign, for a part of a quorum: see lua/renew.lua. */
+/* With a plus sign for a part of a quorum: see lua/renew.lua. */
 static void put_token(struct dm_args *args, const struct dm_renewal *renewal)
 {
     char *text = dm_args_room(args, 1);
@@ -152,7 +153,7 @@ static void put_token(struct dm_args *args, const struct dm_renewal *renewal)
     dm_args_text(args, text);
 }
 
-/* Keys that the script renew does not declare; empty words instead of a condition's. */
+/* The keys that the script renew does not declare; empty words instead of a condition's. */
 static void put_other_keys(struct dm_args *args, const struct dm_renewal *renewal)
 {
     for (int key = RENEW_KEYS; key < DM_KEY_COUNT; key++)
@@ -164,8 +165,8 @@ static void put_other_keys(struct dm_args *args, const struct dm_renewal *renewa
 }
 
 /*
- * Lock and state alone are declared as keys, because a node of a Cluster runs a script on keys that are all there, and
- * the others come and go.
+ * Only lock and state are declared as keys, because a node of a Cluster runs a script only if all its keys are there,
+ * and the others come and go.
  */
 static bool write_renewals(const struct dm_store *store, const void *questions, int first, int count,
                            struct text *texts, struct dm_args *args)
@@ -201,8 +202,8 @@ bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewa
 }
 
 /*
- * The server tells the present owner of its lock, 1, or that others wait, too, 2; 0 alone is a loss.  A reply that has
- * no number there is no answer, and the hold goes on until its certainty ends.
+ * The server says 1 to the present owner, or 2 if others wait; only 0 is a loss.  A reply without a number is no
+ * answer, and the hold goes on until it is no longer certain.
  */
 struct dm_answer dm_redis_read_renew(const redisReply *reply, int index)
 {
@@ -217,7 +218,7 @@ struct dm_answer dm_redis_read_renew(const redisReply *reply, int index)
     return answer;
 }
 
-/* One hold by the script of many: the same promises, and no second text. */
+/* One hold, with the script for many: the same promises, and no second text. */
 struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The scripts of conditions.  An attempt that waits has six keys, the mutex's and the condition's, which lie in one
- * group: so one script moves the attempt from one queue to the other, and no signal is lost in between.
+ * The scripts of conditions.  A waiting attempt has six keys, the mutex's and the condition's, which are in one group.
+ * So one script moves the attempt from one queue to the other, and no signal is lost in between.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "stores/redis/wire/reply.h"
 
 /*
- * One script gives the hold back and waits, so no signal falls between.  The caller repeats the same call until the
- * server has said what became of the hold; the script knows a repetition by the attempt.
+ * One script gives the hold back and waits, so no signal is lost in between.  The caller repeats the same call until
+ * the server has said what became of the hold; the script recognises a repetition by the attempt.
  */
 struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
@@ -44,8 +44,7 @@ struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask 
 }
 
 /*
- * Whether a signal came first is the last number of every answer; *ret_is_signalled stays untouched when there is no
- * answer.
+ * The last number of every answer says whether a signal came first; without an answer *ret_is_signalled is untouched.
  */
 struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
@@ -76,7 +75,7 @@ struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_as
     return dm_redis_answer_or_nonsense(reply, ret_reason);
 }
 
-/* {bound, mutex}: a mutex's key as the registry has the key, nothing else. */
+/* {bound, mutex}: accepts only a mutex's key in the registry's form. */
 static bool read_bound(const struct redisReply *reply, struct dm_signalled *signalled)
 {
     const struct redisReply *mutex = reply->elements == 2 ? reply->element[1] : NULL;
@@ -89,7 +88,7 @@ static bool read_bound(const struct redisReply *reply, struct dm_signalled *sign
     return true;
 }
 
-/* The words behind `moved` of lua/cond_signal.lua, which also answers {none} and {bound, mutex}. */
+/* The words after `moved` in the answer of lua/cond_signal.lua, which also answers {none} and {bound, mutex}. */
 enum { MOVED_UPTO = 1, MOVED_LEFT, MOVED_MORE };
 
 static bool read_signalled(const struct redisReply *reply, struct dm_signalled *signalled)
@@ -105,8 +104,9 @@ static bool read_signalled(const struct redisReply *reply, struct dm_signalled *
 }
 
 /*
- * Without the mutex's keys the script can only name the mutex: keys must be given by the caller, and only the server
- * knows the binding.  `upto` keeps a broadcast in several calls from waking waiters that came after the first call.
+ * Without the mutex's keys the script can only name the mutex: the caller must give the keys, but only the server knows
+ * what the condition is bound to.  `upto` keeps a broadcast in several calls from waking waiters that came after the
+ * first call.
  */
 struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm_signal *signal,
                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
@@ -140,7 +140,7 @@ struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm
     return signalled;
 }
 
-/* "look" deletes nothing: the keys of a named condition belong to all processes, and end by themselves. */
+/* "look" deletes nothing: the keys of a named condition belong to all processes, and expire by themselves. */
 enum dm_verdict dm_redis_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {

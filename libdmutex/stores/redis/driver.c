@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Redis store as the process sees it: a fleet of nodes behind the operations of store/store.h. */
+/* The Redis store as the process sees it: the operations of store/store.h on a fleet of nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,26 +7,26 @@
 #include "store/drivers.h"
 #include "stores/redis/parts.h"
 
-/* How long bytes may lie on the commands' connection while callers seem to read there. */
+/* How long bytes may stay unread on the commands' connection while callers seem to be reading it. */
 #define TICK_NS (10 * DM_NS_PER_MS)
 
-/* How long messages may lie while a waiter leads the inbox. */
+/* How long messages may stay unread while a waiter leads the inbox. */
 #define LEFT_NS DM_NS_PER_S
 
 /*
- * A hold whose renewal is not answered has 0.8 - 1/3 of its lease left: while the process has a hold, a link that broke
- * is tried so often within the shortest lease at least, for some ten tries.
+ * A hold whose renewal is not answered has 0.8 - 1/3 of its lease left.  While the process has a hold, a broken link is
+ * tried at least this often per shortest lease, which makes about ten tries.
  */
 #define TRIES_IN_LEASE 20
 
-/* While a node of a Cluster cannot be reached, and a claim needs the node, the map is asked for so often. */
+/* How often the map is asked for while a claim needs a node of a Cluster that cannot be reached. */
 #define MAP_NS (250 * DM_NS_PER_MS)
 
-/* The members of the store's fleet, for loops over all nodes; those that are added meanwhile are not of the loop. */
+/* Loops over the members of a fleet; those added during the loop are not visited. */
 #define FOR_EACH_MEMBER(member, fleet) \
     for (unsigned i_ = 0, count_ = dm_fleet_count(fleet); i_ < count_ && ((member) = (fleet)->members[i_], true); i_++)
 
-/* The node of a place, and any node without one.  NULL: no node is known yet. */
+/* The node of a place; without a place, any node.  NULL: no node is known yet. */
 static struct dm_member *member_of(const struct dm_store *store, const struct dm_place *place)
 {
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
@@ -37,17 +37,17 @@ static struct dm_member *member_of(const struct dm_store *store, const struct dm
 }
 
 /*
- * Requests and answers go over the link of the commands, messages come over the link of the inbox. Both belong to one
- * node, which sees to it that both reach one server.
+ * Requests and answers go over the link for commands, messages over the link for the inbox.  Both belong to one node,
+ * which makes sure that both reach the same server.
  */
 static struct dm_link *link_of(const struct dm_member *member, enum dm_way way)
 {
     return way == DM_ASKS ? member->node.commands.link : member->node.inbox.link;
 }
 
-/* ---- what the nodes say ------------------------------------------------------------------ */
+/* ---- events of the nodes ------------------------------------------------------------------ */
 
-/* The fleet's hooks: each hands an event on to the process, by the functions of struct dm_host. */
+/* The fleet's hooks: each passes an event on to the process, through the functions of struct dm_host. */
 static void commands_ready(struct dm_member *member)
 {
     const struct dm_redis *redis = member->fleet->hooks.user;
@@ -55,7 +55,7 @@ static void commands_ready(struct dm_member *member)
     redis->host.on_ready(redis->host.user);
 }
 
-/* In a Cluster the channels are subscribed to from here on, and the last answer counts. */
+/* In a Cluster this starts the subscriptions to the channels, and the inbox is ready with the last answer. */
 static void inbox_ready(struct dm_member *member)
 {
     const struct dm_redis *redis = member->fleet->hooks.user;
@@ -73,7 +73,7 @@ static void groups_ready(void *user)
     redis->host.on_inbox(redis->host.user);
 }
 
-/* `server`: the server of the inbox. A grant by another server becomes a hint in dm_redis_hear(). */
+/* `server`: that of the inbox.  dm_redis_hear() takes a grant by another server for a hint. */
 static void message_came(struct dm_member *member, const char *text, const struct dm_server *server)
 {
     dm_redis_hear(member->fleet->hooks.user, text, server);
@@ -86,7 +86,7 @@ static void inbox_replied(struct dm_member *member, const struct redisReply *rep
     dm_groups_take_reply(redis->groups, member, reply);
 }
 
-/* Inboxes follow their slots; and the loop opens links that requests have wished for. */
+/* Inboxes follow their slots, and the loop opens links that requests have wished for. */
 static void map_changed(struct dm_fleet *fleet)
 {
     const struct dm_redis *redis = fleet->hooks.user;
@@ -95,10 +95,7 @@ static void map_changed(struct dm_fleet *fleet)
     redis->host.on_change(redis->host.user);
 }
 
-/*
- * Called by threads that hold no lock, except the link's leave has just given it back: ringing a bell is all that may
- * happen.
- */
+/* Called when a link's lock has just been released: it may only ring a bell. */
 static void changed(struct dm_fleet *fleet)
 {
     const struct dm_redis *redis = fleet->hooks.user;
@@ -106,9 +103,9 @@ static void changed(struct dm_fleet *fleet)
     redis->host.on_change(redis->host.user);
 }
 
-/* ---- names, and the way there ------------------------------------------------------------ */
+/* ---- names, and the way to them ------------------------------------------------------------ */
 
-/* The place has the keys of the name, so no later question makes the keys again. */
+/* The place has the keys of the name, so that no later request makes them again. */
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
     return dm_keys_of(&dm_redis(store)->naming, key);
@@ -122,7 +119,7 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
     return member ? member->index : 0;
 }
 
-/* FNV-1a of the lock's key. */
+/* FNV-1a of the lock's key */
 static uint32_t spread(const struct dm_place *place)
 {
     uint32_t hash = 2166136261u;
@@ -132,7 +129,7 @@ static uint32_t spread(const struct dm_place *place)
     return hash;
 }
 
-/* A hint: the link may break just after, and the request then ends without an answer. */
+/* A hint: the link may break right after, and then the request ends without an answer. */
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     const struct dm_redis *redis = dm_redis(store);
@@ -157,7 +154,7 @@ static void want(struct dm_store *store, const struct dm_place *place, enum dm_w
         dm_fleet_refresh(&redis->fleet);
 }
 
-/* The caller becomes a leader of the link, and opens it if need be. */
+/* The caller may become the leader of the link, and opens it if need be. */
 static bool await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                        const struct dm_deadline *deadline)
 {
@@ -171,8 +168,8 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
 }
 
 /*
- * A link's deadlines are spans: a deadline by the clock that can be set is for the semaphore, and messages for the loop
- * thread.
+ * A link's deadlines are time spans.  With a deadline by the settable clock the thread sleeps on its semaphore, and
+ * leaves messages to the loop thread.
  */
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
                           int cancel_state)
@@ -197,8 +194,8 @@ static void reason(struct dm_store *store, const struct dm_place *place, enum dm
 }
 
 /*
- * The server of the commands' link, because that server gives the answers.  Another node of a Cluster has another
- * number, except that 1 is none for each node.
+ * The server of the commands' link, because it gives the answers.  Different nodes of a Cluster have different numbers,
+ * but 1 means none for every node.
  */
 static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
@@ -214,7 +211,7 @@ static struct dm_origin origin(struct dm_store *store, const struct dm_place *pl
     return (struct dm_origin){ number, server.run, server.epoch };
 }
 
-/* Messages come by the inbox alone, and requests go by the other link alone; both links open again. */
+/* Messages come only over the inbox, and requests go only over the other link; both links may reconnect. */
 static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 {
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
@@ -234,7 +231,7 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
-/* Whoever waits, or holds on, hears by the inbox of the group. */
+/* A waiter or holder needs the inbox of its group. */
 static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
 {
     struct dm_groups *groups = dm_redis(store)->groups;
@@ -256,7 +253,7 @@ static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals
 
 /* ---- the loop thread --------------------------------------------------------------------- */
 
-/* Posts go over the commands' link, and their handlers are called here. */
+/* Posts go over the commands' link; this calls their handlers. */
 static void work(struct dm_store *store)
 {
     struct dm_member *member;
@@ -280,16 +277,16 @@ static int64_t look(struct dm_store *store)
     return next_ns;
 }
 
-/* A node without slots is, if a name is there ahead of the name's slot. */
+/* A node without slots is of use if it has a name ahead of its slot. */
 static bool is_of_use(struct dm_member *member)
 {
     return dm_fleet_is_serving(member) || dm_fleet_is_vouched(member);
 }
 
 /*
- * While the process has any claim, a connection that broke is opened again, by the connection's own back-off, without
- * waiting for a call: waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that
- * was never there.  A node that serves nothing any more is left alone.
+ * While the process has any claim, a broken connection is reopened with its back-off, without waiting for a call:
+ * waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that was never open.  A
+ * node that no longer serves anything is left alone.
  */
 static void watch_link(struct dm_redis *redis, struct dm_member *member, enum dm_way way, bool is_wished,
                        struct dm_link_watch *ret_watch)
@@ -306,9 +303,7 @@ static void watch_link(struct dm_redis *redis, struct dm_member *member, enum dm
     dm_link_watch(link, ret_watch);
 }
 
-/*
- * Adds a link to the wishes of the loop: the descriptor if the loop is to poll, and the earlier due time in any case.
- */
+/* Adds a link to what the loop waits for: its descriptor, if the loop polls it, and in any case its due time. */
 static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_polled)
 {
     if (is_polled)
@@ -317,9 +312,9 @@ static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_
 }
 
 /*
- * Callers read the replies to their own commands, and waiters read the inbox.  While others read a link, the loop keeps
- * away from the descriptor, because every wake of the loop would cost the others time, and looks every TICK_NS instead.
- * When nobody has read for a tick the loop polls the descriptor: for the answers to posted commands, for messages, and
+ * Callers read the replies to their own commands, and waiters read the inbox.  While others read a link, the loop does
+ * not poll its descriptor, because every wake-up of the loop would cost them time, but checks the link every TICK_NS.
+ * When nobody has read for a tick, the loop polls the descriptor: for the answers to posted commands, for messages, and
  * for the end of the connection.
  */
 static void watch_line(struct dm_watched *line, bool is_left, const struct dm_link_watch *now, struct dm_watch *watch)
@@ -334,8 +329,8 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
 }
 
 /*
- * A waiter can lead the inbox for hours: then the loop does not tick.  A leader that is stopped, for instance in a
- * signal handler, holds up the messages to others for a second at most: so often a process with waiters looks at the
+ * A waiter can lead the inbox for hours, and then the loop does not tick.  A leader that is stopped, for instance in a
+ * signal handler, delays messages to others by a second at most: that is how often a process with waiters checks the
  * server, and each turn reads.
  */
 static void watch_member(struct dm_redis *redis, struct dm_member *member, struct dm_watch *watch)
@@ -352,10 +347,10 @@ static void watch_member(struct dm_redis *redis, struct dm_member *member, struc
         dm_master_watch_watch(member->node.master_watch, watch);
     is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_fleet_is_vouched(member);
     if (is_missed && dm_fleet_is_serving(member))
-        dm_fleet_wish(member->fleet, NULL); /* another node serves the slots, perhaps */
+        dm_fleet_wish(member->fleet, NULL); /* another node may serve the slots */
 }
 
-/* A claim needs masters to vouch; or needs a node that cannot be used: the map is asked for now and then. */
+/* While a claim needs masters to vouch, or a node that cannot be used, the map is asked for again and again. */
 static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
 {
     unsigned lease_ms;
@@ -380,7 +375,7 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
         watch_map(redis, watch);
 }
 
-/* The commands' link alone has posts that nobody awaits; the inbox sends nothing but its greeting. */
+/* Only the commands' link has posts that nobody waits for; the inbox sends nothing but its handshake. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
     struct dm_member *member;
@@ -390,8 +385,8 @@ static void note_look(struct dm_store *store, int64_t look_ns)
 }
 
 /*
- * While others read, the loop reads only bytes that have been lying for a whole tick: `activity` has not grown since
- * watch_line() noted the number.
+ * While others read, the loop reads only bytes that have stayed unread for a whole tick: `activity` has not changed
+ * since watch_line() noted it.
  */
 static void turn_line(struct dm_watched *line, struct dm_link *link)
 {
@@ -402,14 +397,14 @@ static void turn_line(struct dm_watched *line, struct dm_link *link)
         return;
     dm_link_work(link);
     dm_link_watch(link, &now);
-    line->activity = now.activity; /* what the loop itself has read is no sign of others */
+    line->activity = now.activity; /* what the loop itself has read does not show that others read */
 }
 
-/* Both links each time: which of the two has woken the loop is not known, and a look costs little. */
+/* Turns both links each time: we do not know which one has woken the loop, and a check costs little. */
 static void turn_member(struct dm_member *member)
 {
     if (member->node.master_watch)
-        dm_master_watch_turn(member->node.master_watch); /* first: what the links read may count no more */
+        dm_master_watch_turn(member->node.master_watch); /* first, because what the links read may no longer count */
     turn_line(&member->inbox, link_of(member, DM_TELLS));
     turn_line(&member->commands, link_of(member, DM_ASKS));
 }
@@ -432,9 +427,11 @@ static void turn(struct dm_store *store)
         turn_map(redis);
 }
 
-/* ---- beginning, end, fork ---------------------------------------------------------------- */
+/* ---- start, end, fork ---------------------------------------------------------------- */
 
-/* The commands' links alone: the process's requests go there.  A node that was never asked has nothing to drain. */
+/*
+ * Only the commands' links, because the process's requests go there.  A node that was never asked has nothing to drain.
+ */
 static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
@@ -453,7 +450,7 @@ static void end(struct dm_store *store)
     dm_fleet_end(&dm_redis(store)->fleet);
 }
 
-/* Locks all, so that the child inherits nothing half changed. */
+/* Takes all locks, so that the child inherits nothing that is half changed. */
 static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
 {
     dm_fleet_fork_prepare(&dm_redis(store)->fleet, stage);
@@ -469,7 +466,7 @@ static void fork_child(struct dm_store *store)
     dm_fleet_fork_child(&dm_redis(store)->fleet);
 }
 
-/* Nothing has a thread or a socket as yet. */
+/* There is no thread and no socket yet. */
 static void free_unused(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
@@ -480,8 +477,8 @@ static void free_unused(struct dm_store *store)
 }
 
 /*
- * All operations are there: store/calls.h calls without a look at NULL.  A call through the table costs a jump,
- * which is not seen beside a system call (doc/design/performance.md, "The wall").
+ * All operations are set: store/calls.h does not check for NULL.  A call through the table costs a jump, which does not
+ * show next to a system call (doc/design/performance.md, "The wall").
  */
 static const struct dm_store_ops ops = {
     .place = place,
@@ -524,7 +521,7 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
-/* The inboxes of a Cluster come with the waits. */
+/* The inboxes of a Cluster are opened by waits. */
 static bool open_fleet(struct dm_redis *redis, struct dm_url *url, const struct dm_fleet_hooks *hooks)
 {
     if (!dm_fleet_init(&redis->fleet, url, redis->channel, hooks))
@@ -538,8 +535,8 @@ static bool open_fleet(struct dm_redis *redis, struct dm_url *url, const struct 
 }
 
 /*
- * The hooks are copied by the fleet, and carry the store; the channel of the only inbox is the prefix of all inboxes
- * and the UUID of the process.
+ * The fleet copies the hooks, which carry the store.  The channel of the only inbox is the prefix of all inboxes,
+ * followed by the UUID of the process.
  */
 struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads messages of an inbox, and tells the process.
+ * Reads messages of an inbox, and passes them to the process.
  *
- *   granted ATTEMPT REQUEST TOKEN LEASE DEAD SERVER    the attempt holds, as of the request
- *   signalled ATTEMPT POSITION REMAINING               from the condition to the queue
+ *   granted ATTEMPT REQUEST TOKEN LEASE DEAD SERVER    the attempt holds since the request
+ *   signalled ATTEMPT POSITION REMAINING               moved from the condition to the queue
  *   lost ATTEMPT                                       the hold was broken by force
- *   ask ATTEMPT                                        things have changed, or may have
+ *   ask ATTEMPT                                        something has changed, or may have
  *
- * Any user with the right to publish may write to a channel, so nothing is believed that the attempt's number, the
- * request's number and the server do not prove; what is not proved leads to a question, at most.
+ * Any user with the right to publish may write to a channel, so nothing is believed that is not proved by the attempt's
+ * number, the request's number and the server; what is not proved leads to a request at most.
  */
 #include <string.h>
 
@@ -16,14 +16,16 @@
 #include "stores/redis/parts.h"
 #include "stores/redis/wire/reply.h"
 
-/* The numbers of a grant, lua/_offer.lua, and of a signal, lua/_condition.lua; each message begins with the attempt. */
+/*
+ * The numbers of a grant, lua/_offer.lua, and of a signal, lua/_condition.lua.  Each message begins with the attempt.
+ */
 enum { GRANTED_ATTEMPT, GRANTED_REQUEST, GRANTED_TOKEN, GRANTED_LEASE, GRANTED_DEAD, GRANTED_NUMBERS };
 enum { SIGNALLED_ATTEMPT, SIGNALLED_POSITION, SIGNALLED_REMAINING_MS, SIGNALLED_NUMBERS };
 
 /* The most numbers of any message: those of a grant. */
 #define MESSAGE_NUMBERS GRANTED_NUMBERS
 
-/* Reads "<word> <number>..." with `count` numbers.  Returns the text behind the numbers; NULL: another message. */
+/* Reads "<word> <number>..." with `count` numbers.  Returns the text after the numbers; NULL: another message. */
 static const char *read_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
 {
     size_t length = strlen(word);
@@ -42,7 +44,7 @@ static const char *read_words(const char *text, const char *word, int count, uin
     return text;
 }
 
-/* The same with nothing behind. */
+/* The same with nothing after the numbers. */
 static bool is_words(const char *text, const char *word, int count, uint64_t ret_numbers[MESSAGE_NUMBERS])
 {
     const char *rest = read_words(text, word, count, ret_numbers);
@@ -50,7 +52,7 @@ static bool is_words(const char *text, const char *word, int count, uint64_t ret
     return rest && *rest == '\0';
 }
 
-/* The server is behind the numbers; version 0.1.0 does not say it. */
+/* The server follows the numbers; version 0.1.0 does not give it. */
 static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], uint64_t *ret_run)
 {
     const char *rest = read_words(text, "granted", GRANTED_NUMBERS, ret_numbers);
@@ -65,7 +67,7 @@ static bool is_grant(const char *text, uint64_t ret_numbers[MESSAGE_NUMBERS], ui
     return true;
 }
 
-/* Strict to the last byte, because a channel may be written by others: a message is ours, or is nothing. */
+/* Strict to the last byte, because others may write to the channel: anything that is not exactly ours is ignored. */
 bool dm_redis_read_message(const char *text, struct dm_message *ret_message, uint64_t *ret_run)
 {
     struct dm_message message = { 0 };
@@ -98,8 +100,8 @@ bool dm_redis_read_message(const char *text, struct dm_message *ret_message, uin
 }
 
 /*
- * Believe a grant only if the inbox is connected to the server that made the grant.  A server passes messages on to its
- * replicas, and counts no receiver there: such a grant is a hint, like a grant that names no request.
+ * A grant is believed only if the inbox is connected to the server that made it.  A server passes messages on to its
+ * replicas, but does not count receivers there: such a grant is a hint, like one that names no request.
  */
 static bool is_hint(uint64_t run, const struct dm_server *server)
 {
@@ -107,8 +109,8 @@ static bool is_hint(uint64_t run, const struct dm_server *server)
 }
 
 /*
- * Any thread that reads the inbox.  A hint keeps its attempt, which asks the server itself: no grant is lost by
- * distrust, it costs a round trip.  With `wait` each grant is a hint: WAIT counts the replicas that have the writes of
+ * Called by any thread that reads the inbox.  A hint keeps its attempt, which makes it ask the server: distrust loses
+ * no grant, but costs a round trip.  With `wait` each grant is a hint: WAIT counts the replicas that have the writes of
  * one connection, so the attempt's own connection must write and ask.
  */
 void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server)

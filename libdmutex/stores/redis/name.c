@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests about a name, for every holder: query, mend, break by force, destroy.  None of them has a place in the
- * order of the attempts' requests: each looks at the server's state of that moment, and acts on it in one script.
+ * Requests about a name, whoever holds it: query, declare consistent, break by force, destroy.  None of them is ordered
+ * among the attempts' requests: each acts on the server's present state, in one script.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "stores/redis/wire/reply.h"
 
 /*
- * One key: the mark is a field of `state`, and the lock need not be looked at, because `hold` names the holder as long
- * as nobody came after.
+ * One key is enough: the mark is a field of `state`, and the lock need not be checked, because `hold` names the holder
+ * until another one comes.
  */
 enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
@@ -32,7 +32,7 @@ enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask 
 /* The words of lua/force.lua. */
 enum { BROKEN_MORE = 1 };
 
-/* Not repeated by anyone: a second call would break the next holder's hold (I3). */
+/* Nobody repeats this: a second call would break the next holder's hold (I3). */
 enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *keys, const struct dm_deadline *deadline,
                                bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
 {
@@ -55,7 +55,7 @@ enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *ke
     return verdict;
 }
 
-/* BUSY, answered as 0, changes nothing on the server. */
+/* BUSY, which the script answers as 0, changes nothing on the server. */
 enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *keys, bool is_anonymous,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -85,7 +85,7 @@ static void read_crowd(const char *words, struct dm_crowd *ret_crowd)
     int used;
 
     if (words[strspn(words, "0123456789:+,")] || sscanf(words, "%9u%n", &crowd.count, &used) != 1)
-        return; /* sscanf() would take a sign */
+        return; /* sscanf() would accept a sign */
     for (words += used; crowd.told < DM_CROWD_TOLD; words += used) {
         if (sscanf(words, "%*1[:,]%19" SCNu64 "+%18" SCNd64 "%n", &thread, &waited_ms, &used) != 2)
             break;
@@ -130,8 +130,8 @@ void dm_redis_read_shown(const redisReply *reply, dmutex_info_t *ret_info, struc
 enum { INFO_NOW_US = DM_SHOWN_COUNT, INFO_GRANTED_US, INFO_POSITION, INFO_GRACE_MS, INFO_COUNT };
 
 /*
- * Reads the answer of lua/info.lua.  A token is the moment of its grant, unless the server's clock was set back
- * since.
+ * Reads the answer of lua/info.lua.  A token is the time of its grant, unless the server's clock was set back after
+ * that.
  */
 static void read_info(const redisReply *reply, struct dm_info *ret_info)
 {
@@ -145,7 +145,7 @@ static void read_info(const redisReply *reply, struct dm_info *ret_info)
     ret_info->grace_ms = dm_redis_span_at(reply, INFO_GRACE_MS);
 }
 
-/* Writes nothing on the server: the only script that a replica, or a full server, would run. */
+/* Writes nothing on the server, so even a replica or a full server would run the script. */
 enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posted requests: sent without waiting, and answered in the store's words.
+ * Posted requests: sent without waiting; a handler gets the store's answers.
  *
- * A script that the server does not know is not sent again here.  The release of a hold may have been posted meanwhile,
- * and a renewal behind the release would put the hold back on a server without data; so the caller is told AGAIN and
- * chooses the contents anew, and the next post of that script sends the text.
+ * A script that the server does not know is not sent again here.  The hold's release may have been posted by then, and
+ * a renewal after it would restore the hold on a server without data.  So the caller gets AGAIN and chooses the
+ * contents again, and the next post of that script sends its text.
  *
- * A posting belongs to the caller until it is sent, then to the link, which calls `answered` exactly once: with the
- * reply, or with NULL when the connection has broken; there the posting is freed.
+ * A posting belongs to the caller until it is sent, then to the link, which calls `answered` exactly once, with the
+ * reply, or with NULL if the connection has broken; `answered` frees the posting.
  *
- * A batch in a Cluster is a row of parts, one script call each.  The link calls `part_answered` once for each part, on
- * any thread; the last of these calls is the batch's end.
+ * A batch in a Cluster is a number of parts, one script call each.  The link calls `part_answered` once for each part,
+ * on any thread; the last of these calls ends the batch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ void dm_posting_free(struct dm_posting *posting)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-/* Errors of a node of a Cluster that concern the slot, and not the server: nothing was executed. */
+/* Errors of a node of a Cluster that are about the slot, not the server: nothing was executed. */
 static const struct {
     const char *word;
     enum dm_verdict verdict;
@@ -62,8 +62,8 @@ static const struct {
 };
 
 /*
- * True: the slot of the request is not there, or is moving, and the questions have this answer.  A redirect that cannot
- * be followed is as no answer.
+ * True: the slot of the request is on another node, or is moving, and this is the answer to all questions.  A redirect
+ * that cannot be followed counts as no answer.
  */
 static bool is_redirected(struct dm_member *member, const char *key, const char *error, enum dm_verdict *ret_verdict)
 {
@@ -79,8 +79,8 @@ static bool is_redirected(struct dm_member *member, const char *key, const char 
 }
 
 /*
- * Acts on a reply as a whole.  key: the first of the request; in a Cluster.  True: all questions have the same answer,
- * *ret_verdict.  ret_refusal: the text of an error that a person should read, untouched if there is none.
+ * Acts on a reply as a whole.  key: the first of the request, in a Cluster.  True: all questions have the same answer,
+ * *ret_verdict.  ret_refusal: the text of an error that people should read, untouched if there is none.
  */
 static bool heed(const struct dm_posting *posting, struct dm_member *member, const char *key, const redisReply *reply,
                  enum dm_verdict *ret_verdict, const char **ret_refusal)
@@ -104,8 +104,8 @@ static bool heed(const struct dm_posting *posting, struct dm_member *member, con
 }
 
 /*
- * Since when the server that answers is new; 0: since long, or the question needs no such word.  A server of a quorum
- * may have become new behind the greeting, because its data were deleted.
+ * Since when the server that answers is new; 0: it is old, or the request does not depend on that.  A server of a
+ * quorum may have become new after the handshake, because its data were deleted.
  */
 static int64_t read_since_us(const struct dm_posting *posting, const redisReply *reply)
 {
@@ -139,7 +139,7 @@ static void answered(void *user, const redisReply *reply)
     dm_posting_free(posting);
 }
 
-/* The first refusal stays; without memory there is none to tell. */
+/* Keeps the first refusal; without memory there is none. */
 static void keep_refusal(struct dm_posting *posting, const char *text)
 {
     char *copy = strdup(text), *none = NULL;
@@ -148,7 +148,7 @@ static void keep_refusal(struct dm_posting *posting, const char *text)
         free(copy);
 }
 
-/* A dm_reply_fn.  A part without a reply stays answered NOTHING. */
+/* a dm_reply_fn; a part without a reply stays answered NOTHING */
 static void part_answered(void *user, const redisReply *reply)
 {
     struct dm_part *part = user;
@@ -183,8 +183,8 @@ static struct dm_script script_of(const struct dm_posting *posting)
 }
 
 /*
- * The word "unknown" is taken here, by one post: if the text is lost with the connection, the next NOSCRIPT says so
- * again.
+ * Clears the mark "unknown" for one post that sends the text; if that is lost with the connection, the next NOSCRIPT
+ * sets the mark again.
  */
 static void choose_form(const struct dm_posting *posting, struct dm_member *member, struct dm_args *args)
 {
@@ -192,7 +192,10 @@ static void choose_form(const struct dm_posting *posting, struct dm_member *memb
         dm_redis_send_text(args, script_of(posting));
 }
 
-/* DM_LINK_DOWN alone: `handler` is never called, and the loop thread opens the link.  Frees the arguments. */
+/*
+ * False if and only if the link is down: then `handler` is never called, and the loop thread opens the link.  Frees the
+ * arguments.
+ */
 static bool send_to(struct dm_posting *posting, struct dm_member *member, struct dm_args *args, dm_post_fn *post,
                     dm_reply_fn handler, void *user)
 {
@@ -208,7 +211,7 @@ static bool send_to(struct dm_posting *posting, struct dm_member *member, struct
     return result != DM_LINK_DOWN;
 }
 
-/* Without memory for the key a node that sends one name on (ASK) is asked again. */
+/* Without memory for the key, a node that redirects one name (ASK) is asked again. */
 bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post)
 {
     const struct dm_redis *redis = dm_redis(posting->store);
@@ -219,7 +222,6 @@ bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_f
     return send_to(posting, posting->member, args, post, answered, posting);
 }
 
-/* As dm_posting_send(), with the part as the link's. */
 bool dm_posting_send_part(struct dm_posting *posting, int index, struct dm_args *args, dm_post_fn *post)
 {
     struct dm_part *part = &posting->parts[index];
@@ -230,9 +232,9 @@ bool dm_posting_send_part(struct dm_posting *posting, int index, struct dm_args 
 }
 
 /*
- * The parts that are left out count as answered.  If no other part is without an answer then, no call is left that
- * could call the handler; the handler cannot be called here, because the caller may hold a lock.  The answers are lost
- * then, as with a connection that breaks a moment earlier.
+ * The parts that are left out count as answered.  If all others have been answered, nothing is left that could call the
+ * handler, and it cannot be called here, because the caller may hold a lock.  Then the answers are lost, as if the
+ * connection had broken a moment earlier.
  */
 bool dm_posting_leave_out(struct dm_posting *posting, int count)
 {

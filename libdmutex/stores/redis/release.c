@@ -7,9 +7,7 @@
 #include "stores/redis/parts.h"
 #include "stores/redis/wire/reply.h"
 
-/*
- * Grants to nobody else: the caller's own hold is confirmed, or the caller leaves.
- */
+/* Grants to nobody else: either confirms the caller's hold, or takes the caller out of the queue. */
 struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                  char ret_reason[DM_REASON_ROOM])
 {
@@ -33,7 +31,9 @@ struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *as
     return dm_redis_answer_or_nonsense(reply, ret_reason);
 }
 
-/* What a release says: the id of the attempt, and "-<how> <held ms> <thread> <label>", the text of the ended hold. */
+/*
+ * The texts of a release: the id of the attempt, and "-<how> <held ms> <thread> <label>", the text of the ended hold.
+ */
 struct release_texts {
     struct dm_identity identity;
     char ended[4 + 2 * DM_ARG_DIGITS + DM_LABEL_ROOM];
@@ -72,7 +72,7 @@ static bool write_release(const struct dm_store *store, const struct dm_ask *ask
     return true;
 }
 
-/* "left" is DONE as well: the attempt waited, and waits no more. */
+/* "left" is DONE, too: the attempt waited, and no longer does. */
 struct dm_answer dm_redis_read_release(const redisReply *reply, int index)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
@@ -86,7 +86,7 @@ struct dm_answer dm_redis_read_release(const redisReply *reply, int index)
     return answer;
 }
 
-/* NOTHING without an answer: the release may have been executed, and a second one finds "notowner". */
+/* NOTHING without an answer: the release may have been executed; then a second one gets "notowner". */
 struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
@@ -107,7 +107,7 @@ struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *a
     return answer;
 }
 
-/* A release that cannot be sent opens the connection, so that a process without any other call still releases. */
+/* If it cannot be sent, opens the connection, so that even a process that makes no other call releases. */
 bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
                            void *user)
 {

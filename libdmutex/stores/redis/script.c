@@ -6,9 +6,9 @@
  *   dm_redis_put_*()      the keys of the place
  *   dm_args_*()           the arguments, in the order of ARGV in the script's head
  *   dm_redis_run()        one round trip; two if the server does not know the script
- *   dm_redis_read_*()     an answer out of the reply; a reply of another shape is REFUSED or NOTHING, never a grant
+ *   dm_redis_read_*()     the answer in the reply; a reply of another shape is REFUSED or NOTHING, never a grant
  *
- * All memory of a call is one block for the arguments and one for the bytes; a call that fails has freed both.
+ * The memory of a call is one block for the arguments and one for the bytes; a call that fails has freed both.
  */
 #include "stores/redis/parts.h"
 
@@ -21,13 +21,13 @@
 #include "store/calls.h"
 #include "stores/redis/wire/reply.h"
 
-/* A call that nodes send on to each other in a circle is given up for now, and tried again behind a pause. */
+/* A call that nodes redirect in a circle is given up after this many redirects, and tried again after a pause. */
 #define SENT_ON_MOST 5
 
-/* Borrows all three texts: the URL and the identity live as long as the process. */
+/* Borrows all three texts: URL and identity live as long as the process. */
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label)
 {
-    DM_BUG(label[0] < '0' || label[0] > '9'); /* the scripts would read the label's beginning as a mark */
+    DM_BUG(label[0] < '0' || label[0] > '9'); /* the scripts would take its first character for a mark */
     redis->uuid = uuid;
     redis->label = label;
     snprintf(redis->inbox_prefix, sizeof redis->inbox_prefix, "%s:inbox:", prefix);
@@ -36,7 +36,7 @@ void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid,
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* The room is counted by the caller and checked at each use, so that no command is cut by a miscount. */
+/* The caller counts the room, and each use checks it, so that a miscount does not cut a command. */
 bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int arguments, int numbers)
 {
     if (dm_args_init(args, 3 + keys + arguments, 1 + numbers) < 0)
@@ -47,7 +47,7 @@ bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int
     return true;
 }
 
-/* The argument behind says how many keys follow, and stays. */
+/* The next argument, the number of keys, stays. */
 void dm_redis_send_text(struct dm_args *args, struct dm_script script)
 {
     args->texts[0] = "EVAL";
@@ -56,7 +56,7 @@ void dm_redis_send_text(struct dm_args *args, struct dm_script script)
     args->lengths[1] = strlen(script.text);
 }
 
-/* Without a condition two keys are missing, not empty: a script sees the number of keys. */
+/* Without a condition two keys are missing, not empty: scripts check the number of keys. */
 int dm_redis_count_keys(const struct dm_ask *ask)
 {
     return DM_KEY_COUNT + (ask->condition ? DM_COND_KEY_COUNT : 0);
@@ -70,7 +70,7 @@ void dm_redis_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
         dm_redis_put_keys(args, ask->condition, DM_COND_KEY_COUNT);
 }
 
-/* The place is pinned, or belongs to a claim that the caller keeps, until the command is formatted. */
+/* Until the command is formatted, the place must be pinned, or belong to a claim that the caller keeps. */
 void dm_redis_put_keys(struct dm_args *args, const struct dm_place *keys, int count)
 {
     for (int key = 0; key < count; key++)
@@ -84,7 +84,7 @@ static const char *const marks[] = {
     [DM_MARK_TELL_NO_DEATH] = "- ",
 };
 
-/* Attempts are told apart by uuid, thread and number. */
+/* An attempt is identified by uuid, thread and number. */
 char *dm_redis_write_id(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt)
 {
     to = stpcpy(to, dm_redis(store)->uuid);
@@ -110,7 +110,7 @@ char *dm_redis_write_hold(char *to, const struct dm_store *store, uint64_t threa
     return stpcpy(stpcpy(to, marks[mark]), dm_redis(store)->label);
 }
 
-/* As the scripts compare flags: a text of one digit. */
+/* A text of one digit, because the scripts compare flags as texts. */
 const char *dm_redis_flag(bool is_set)
 {
     return is_set ? "1" : "0";
@@ -119,8 +119,9 @@ const char *dm_redis_flag(bool is_set)
 /* ---- asking and waiting ------------------------------------------------------------------ */
 
 /*
- * NOTHING for all that may be different soon: the caller has a deadline, and asks again until then.  REFUSED ends the
- * call with the server's own sentence.  A node of a Cluster that is a replica now answers MOVED, and keeps its link.
+ * NOTHING for everything that may soon be different: the caller has a deadline, and asks again until then.  REFUSED
+ * ends the call with the server's error.  A node of a Cluster that has become a replica answers MOVED, and keeps its
+ * link.
  */
 static enum dm_verdict verdict_of(struct dm_member *member, const redisReply *reply, char *ret_reason)
 {
@@ -138,7 +139,7 @@ static enum dm_verdict verdict_of(struct dm_member *member, const redisReply *re
     return DM_SAYS_NOTHING;
 }
 
-/* "WRONGTYPE" alone names no key: another program has written one of the keys that the script was given. */
+/* "WRONGTYPE" does not name the key: another program has written one of the keys that the script was given. */
 static void name_key(const struct dm_args *args, const redisReply *reply, char *ret_reason)
 {
     if (args->count > 3 && strncmp(reply->str, "WRONGTYPE", 9) == 0)
@@ -147,7 +148,7 @@ static void name_key(const struct dm_args *args, const redisReply *reply, char *
                  (int)(args->lengths[3] < 200 ? args->lengths[3] : 200), args->texts[3]);
 }
 
-/* The reason in an earlier answer stays the reason while there is a connection. */
+/* Keeps the reason of an earlier answer while there is a connection. */
 static void note_reason(struct dm_node *node, char *ret_reason)
 {
     if (!ret_reason[0] || !dm_node_is_ready(node))
@@ -155,8 +156,8 @@ static void note_reason(struct dm_node *node, char *ret_reason)
 }
 
 /*
- * A server that does not know the script gets the text once, in the same call: each restart and each SCRIPT FLUSH costs
- * each script one round trip more.  The text is known by its hash from then on.
+ * A server that does not know the script gets its text in the same call, and from then on knows it by its hash.  So
+ * each restart and each SCRIPT FLUSH costs one more round trip per script.
  */
 static enum dm_link_result call(struct dm_member *member, struct dm_args *args, struct dm_script script,
                                 const struct dm_deadline *deadline, redisReply **ret_reply)
@@ -170,7 +171,7 @@ static enum dm_link_result call(struct dm_member *member, struct dm_args *args, 
     return dm_node_call(&member->node, args, deadline, ret_reply);
 }
 
-/* In a Cluster a call is given up while its node does not answer: another node may serve the slot by now. */
+/* In a Cluster a call does not wait forever for a node that does not answer: another node may serve the slot by now. */
 static struct dm_deadline patience_of(const struct dm_fleet *fleet, const struct dm_deadline *deadline)
 {
     if (!fleet->slot_map)
@@ -179,8 +180,8 @@ static struct dm_deadline patience_of(const struct dm_fleet *fleet, const struct
 }
 
 /*
- * Sends the call to the node of its keys, and on to another node where a reply says so.  Returns the node that was, or
- * would have been, asked last; NULL: no node is known.
+ * Sends the call to the node of its keys, and follows redirects.  Returns the node that was, or would have been, asked
+ * last; NULL: no node is known.
  */
 static struct dm_member *call_node(struct dm_fleet *fleet, struct dm_args *args, struct dm_script script,
                                    const struct dm_deadline *deadline, enum dm_link_result *ret_result,
@@ -204,7 +205,7 @@ static struct dm_member *call_node(struct dm_fleet *fleet, struct dm_args *args,
     }
 }
 
-/* No answer, with the reason.  member NULL: no node could be asked. */
+/* The verdict without an answer, with the reason.  member NULL: no node could be asked. */
 static enum dm_verdict without_answer(struct dm_fleet *fleet, struct dm_member *member, enum dm_link_result result,
                                       char *ret_reason)
 {
@@ -253,21 +254,21 @@ enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_args *args, struc
     return dm_redis_run_at(store, NULL, args, script, deadline, ret_reason, ret_reply);
 }
 
-/* As a missing answer, because nothing was sent: a release stays pending, and a lock may be tried again. */
+/* Like a missing answer, because nothing was sent: a release stays pending, and a lock may be tried again. */
 enum dm_verdict dm_redis_no_memory(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
     return DM_SAYS_NOTHING;
 }
 
-/* Not tried again: another program, or a newer script, answers so each time. */
+/* Not tried again, because another program or a newer script would answer the same each time. */
 enum dm_verdict dm_redis_nonsense(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "the server's answer is not one of ours: is this a Redis server?");
     return DM_SAYS_REFUSED;
 }
 
-/* Any number but 0 counts as 1, because no script answers more. */
+/* Any number but 0 counts as 1: no script returns more. */
 enum dm_verdict dm_redis_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
                                         enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
 {
@@ -286,7 +287,7 @@ enum dm_verdict dm_redis_run_for_number(struct dm_store *store, struct dm_args *
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* 0 is no meaning of its own in any answer of the scripts, so "absent" and 0 need not be told apart. */
+/* In no answer of the scripts does 0 mean anything else than "absent", so the two need not be distinguished. */
 uint64_t dm_redis_number_at(const redisReply *reply, size_t index)
 {
     uint64_t number = 0;
@@ -296,12 +297,11 @@ uint64_t dm_redis_number_at(const redisReply *reply, size_t index)
 }
 
 /*
- * Limit of a time in nanoseconds; a later time could not be reckoned with.  As microseconds the limit is in the year
- * 2112.
+ * The limit of a time in nanoseconds, beyond which sums could overflow.  As microseconds the limit is in the year 2112.
  */
 #define TIME_MAX (INT64_MAX / 2048)
 
-/* Cuts instead of refusing: a lease of centuries is as good as any, and only sums must not overflow. */
+/* Cuts off instead of refusing: a lease of centuries is as good as any, and only sums must not overflow. */
 int64_t dm_redis_time_of(uint64_t number)
 {
     return number < TIME_MAX ? (int64_t)number : TIME_MAX;
@@ -312,7 +312,7 @@ int64_t dm_redis_time_at(const redisReply *reply, size_t index)
     return dm_redis_time_of(dm_redis_number_at(reply, index));
 }
 
-/* Some 18 years: sums of a few such spans and a moment do not overflow. */
+/* Some 18 years, so that the sum of a time and a few such spans does not overflow. */
 #define SPAN_MAX_MS (INT64_MAX / DM_NS_PER_MS / 16)
 
 int64_t dm_redis_span_of(uint64_t ms)
@@ -325,7 +325,7 @@ int64_t dm_redis_span_at(const redisReply *reply, size_t index)
     return dm_redis_span_of(dm_redis_number_at(reply, index));
 }
 
-/* The words behind the first of the scripts' answers about an attempt, in the order of lua/acquire.lua and others. */
+/* The words after the first in the scripts' answers about an attempt, in the order of lua/acquire.lua and others. */
 enum { OWNED_TOKEN = 1, OWNED_DEAD, OWNED_NOW_US };
 enum { BUSY_REMAINING_MS = 1, BUSY_NOW_US, BUSY_GRACE_MS, BUSY_MORE };
 enum { QUEUED_POSITION = 1, QUEUED_REMAINING_MS, QUEUED_ARRIVAL, QUEUED_NOW_US, QUEUED_MORE };
@@ -379,7 +379,7 @@ bool dm_redis_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
     return true;
 }
 
-/* A reply of another shape is never taken for a grant: what cannot be read refuses. */
+/* A reply of another shape is never taken for a grant: what cannot be read is a refusal. */
 struct dm_answer dm_redis_answer_or_nonsense(redisReply *reply, char *ret_reason)
 {
     struct dm_answer answer;

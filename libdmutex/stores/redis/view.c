@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names and their data, for people: SCAN finds keys, a key tells a name, and one script reads the data of up to
+ * Names and their data, for people: SCAN finds keys, which contain the names, and one script reads the data of up to
  * DM_BATCH names.  Nothing is written.
  *
- * SCAN tells all keys that are there during the whole row of calls, some of them twice; a server with other keys in the
- * same database looks at those, too, a thousand in each call.
+ * SCAN returns all keys that exist during the whole series of calls, some of them twice.  If the database has other
+ * keys, the server looks at those, too, a thousand per call.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct found {
     struct dm_place *place;
 };
 
-/* The names of one script call, and room for the waiters of one name.  In the heap, because stacks may be small. */
+/* The names of one script call, and room for the waiters of one name.  On the heap, because stacks may be small. */
 struct batch {
     struct found found[DM_BATCH];
     int count;
@@ -44,7 +44,7 @@ static int count_keys(const char *key)
     return is_condition(key) ? DM_COND_KEY_COUNT : DM_KEY_COUNT;
 }
 
-/* ---- keys of the server to keys of the process ------------------------------------------- */
+/* ---- from keys of the server to keys of the process ------------------------------------------- */
 
 static int digit(char c)
 {
@@ -71,7 +71,7 @@ static char *decode(char *to, const char *end, const char *from, size_t length)
     return to;
 }
 
-/* The parts of a key of the server, PREFIX:{group}:KIND:leaf. */
+/* The parts of a key on the server, PREFIX:{group}:KIND:leaf. */
 struct parts {
     const char *group, *kind, *leaf;
     size_t group_length, kind_length, leaf_length;
@@ -128,7 +128,7 @@ static bool write_anonymous_condition(const struct parts *parts, char ret_key[KE
     return decode(to, end, parts->group, parts->group_length) != NULL;
 }
 
-/* False for a key that tells no name: `state` stands for a mutex, `cond` for a condition that is waited on. */
+/* False for a key that stands for no name: `state` stands for a mutex, `cond` for a condition that is waited on. */
 static bool write_key(const struct parts *parts, char ret_key[KEY_ROOM])
 {
     bool is_anonymous = parts->group_length && parts->group[0] == '~';
@@ -142,8 +142,8 @@ static bool write_key(const struct parts *parts, char ret_key[KEY_ROOM])
 }
 
 /*
- * Adds the name of a key, if the key is one that stores/redis/wire/keys.c would write for the name: another program's
- * key that only looks alike would show the data of a name of ours.
+ * Adds the name of a key, if stores/redis/wire/keys.c would write exactly this key for the name: a similar key of
+ * another program would show the data of one of our names.
  */
 static void add(const struct dm_redis *redis, const char *text, size_t length, struct batch *batch)
 {
@@ -172,7 +172,7 @@ static void empty(struct batch *batch)
 
 /* ---- the script -------------------------------------------------------------------------- */
 
-/* The words of lua/view.lua: the first answer, which is of all names, and what comes behind; in its order. */
+/* The words of lua/view.lua, in its order: the first answer, about all names, and then those about each name. */
 enum { HEAD_NOW_US, HEAD_GRACE_MS };
 enum { MUTEX_GRANTED_US = DM_SHOWN_COUNT, MUTEX_LEASE_MS, MUTEX_MARK, MUTEX_LAST, MUTEX_WAITERS_BEGIN };
 enum { COND_MUTEX, COND_WAITERS, COND_WAITERS_BEGIN };
@@ -185,7 +185,7 @@ static int64_t since(const redisReply *head, uint64_t moment_us)
     return now_us > then_us ? (now_us - then_us) / 1000 : 0;
 }
 
-/* Adds the threads that wait in a process, behind its attempt `leader`, as far as there is room. */
+/* Adds the threads that wait in a process for its attempt `leader`, as far as there is room. */
 static void add_crowd(struct dm_seen *seen, struct dm_seen_waiter *waiters, const struct dm_seen_waiter *leader,
                       const struct dm_crowd *crowd)
 {
@@ -214,7 +214,7 @@ static void add_waiter(struct dm_seen *seen, struct dm_seen_waiter *waiters, con
     add_crowd(seen, waiters, &waiter, &crowd);
 }
 
-/* The holder was last heard of when its lease began, the last time. */
+/* The server last heard from the holder when its present lease began. */
 static void add_crowd_of_holder(struct dm_seen *seen, struct dm_seen_waiter *waiters, const struct dm_crowd *crowd)
 {
     const dmutex_info_t *shown = &seen->info.shown;
@@ -227,7 +227,7 @@ static void add_crowd_of_holder(struct dm_seen *seen, struct dm_seen_waiter *wai
     add_crowd(seen, waiters, &holder, crowd);
 }
 
-/* "-<how> <held ms> <thread> <label>", see lua/_numbers.lua.  Nothing is known of a text of another form. */
+/* "-<how> <held ms> <thread> <label>", see lua/_numbers.lua.  A text of another form says nothing. */
 static struct dm_last read_last(const redisReply *head, const redisReply *reply)
 {
     const char *text = dm_redis_text_at(reply, MUTEX_LAST);
@@ -244,7 +244,7 @@ static struct dm_last read_last(const redisReply *head, const redisReply *reply)
     return last;
 }
 
-/* Reads the words of a mutex, or of a condition.  Returns where its waiters begin. */
+/* Reads the words about a mutex or a condition.  Returns where its waiters begin. */
 static size_t read_words(const redisReply *head, const redisReply *reply, struct dm_seen *seen,
                          struct dm_seen_waiter *waiters)
 {
@@ -322,7 +322,7 @@ static enum dm_verdict tell_range(struct dm_store *store, const struct dm_view *
     return verdict;
 }
 
-/* One name of a Cluster.  A name whose slot is on its way to another node is told without its data. */
+/* One name in a Cluster.  A name whose slot is moving to another node is shown without its data. */
 static enum dm_verdict tell_one_of_many(struct dm_store *store, const struct dm_view *view, struct batch *batch,
                                         int index, const struct dm_deadline *deadline, char *ret_reason)
 {
@@ -336,7 +336,7 @@ static enum dm_verdict tell_one_of_many(struct dm_store *store, const struct dm_
     return DM_SAYS_DONE;
 }
 
-/* In a Cluster the names are of several slots, and each has a call of its own. */
+/* In a Cluster the names are in several slots, so each has a call of its own. */
 static enum dm_verdict tell_batch(struct dm_store *store, const struct dm_view *view, struct batch *batch,
                                   const struct dm_deadline *deadline, char *ret_reason)
 {
@@ -351,7 +351,7 @@ static enum dm_verdict tell_batch(struct dm_store *store, const struct dm_view *
 
 /* ---- SCAN -------------------------------------------------------------------------------- */
 
-/* The prefix has no byte of a pattern, and the encoding leaves none. */
+/* The prefix has no special bytes of patterns, and the encoding leaves none. */
 static bool write_pattern(const struct dm_redis *redis, const char *group, char *ret_pattern, size_t room)
 {
     struct dm_place *place = group ? dm_keys_of(&redis->naming, group) : NULL;
@@ -367,12 +367,12 @@ static bool write_pattern(const struct dm_redis *redis, const char *group, char 
 }
 
 /*
- * In a Cluster the cursor has the number of the node in its highest byte: the nodes are scanned one after another, the
- * node of the group alone if a group is given.
+ * In a Cluster the cursor has the node's number in its highest byte: the nodes are scanned one after the other; if a
+ * group is given, only its node.
  */
 #define NODE_SHIFT 56
 
-/* The first node from `index` on that serves slots; the number of nodes: there is none. */
+/* The first node from `index` on that serves slots; the number of nodes if there is none. */
 static unsigned next_node(struct dm_fleet *fleet, unsigned index)
 {
     while (index < dm_fleet_count(fleet) && dm_fleet_first_slot(fleet->members[index]) < 0)
@@ -380,7 +380,10 @@ static unsigned next_node(struct dm_fleet *fleet, unsigned index)
     return index;
 }
 
-/* The node to scan; NULL: of the pattern, which stands in the place of the first key; or, in vain, none is known. */
+/*
+ * The node to scan; NULL: that of the pattern, which is in the first key's position, or none is known, and the call
+ * will fail.
+ */
 static struct dm_member *node_of(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline)
 {
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
@@ -392,7 +395,7 @@ static struct dm_member *node_of(struct dm_store *store, const struct dm_view *v
     return index < dm_fleet_count(fleet) ? fleet->members[index] : NULL;
 }
 
-/* Behind the last key of a node the next node begins. */
+/* After the last key of a node, the next node begins. */
 static uint64_t next_cursor(struct dm_store *store, const struct dm_view *view, const char *cursor)
 {
     uint64_t next = strtoull(cursor, NULL, 10), node = next_node(&dm_redis(store)->fleet, view->cursor >> NODE_SHIFT);
@@ -423,7 +426,7 @@ static enum dm_verdict scan(struct dm_store *store, const struct dm_view *view, 
     return dm_redis_run_at(store, node, &args, (struct dm_script){ "", "" }, deadline, ret_reason, ret_reply);
 }
 
-/* The keys of one SCAN, in batches, because a script that reads a thousand names would hold up all lockers. */
+/* Reads the keys of one SCAN in batches, because a script that reads a thousand names would delay everybody's locks. */
 static enum dm_verdict tell_keys(struct dm_store *store, struct dm_view *view, const redisReply *keys,
                                  const struct dm_deadline *deadline, char *ret_reason)
 {
