@@ -2,13 +2,13 @@
 /*
  * First round, of commands: AUTH ROLE SELECT ID INFO PROBE BORN; of an inbox: AUTH ROLE INFO SUBSCRIBE; of a map of a
  * Cluster: AUTH INFO.
- * Second round, if a connection came before on the same server: KILL.
+ * Second round, if there was an earlier connection to the same server: KILL.
  *
- * The commands of a round go out together, and the replies are read in that order: a usual connection is ready after
- * one round trip, a new connection after a break after two.  A reply that makes the server useless ends the greeting
- * with a sentence for people; a missing right that only costs certainty or speed is told once in the log.
+ * The commands of a round go out together, and the replies are read in that order: usually a connection is ready after
+ * one round trip, and one that follows a broken connection after two.  A reply that makes the server useless ends the
+ * handshake with a reason for people; a missing right that only costs certainty or speed is logged once.
  *
- * Nothing of the greeting is repeated within a connection: a server that is not ready is greeted anew later.
+ * No part of the handshake is repeated within a connection: for a server that is not ready, a new one begins later.
  */
 #include "stores/redis/node/greeting.h"
 
@@ -23,7 +23,7 @@
 #include "stores/redis/wire/reply.h"
 #include "stores/redis/wire/scripts.h"
 
-/* 16 of the 40 digits are enough to tell servers apart, and fit a number that requests and messages carry. */
+/* 16 of the 40 digits are enough to distinguish servers, and fit a number that requests and messages carry. */
 uint64_t dm_server_read_run(const char *text)
 {
     char digits[17];
@@ -32,19 +32,19 @@ uint64_t dm_server_read_run(const char *text)
     return strspn(digits, "0123456789abcdef") == 16 ? strtoull(digits, NULL, 16) : 0;
 }
 
-/* An unknown run id equals nothing, not even another unknown: two servers that do not say who they are may be two. */
+/* An unknown run id equals nothing, not even another unknown one, because these may be two servers. */
 bool dm_server_is_same_run(const struct dm_server *server, const struct dm_server *other)
 {
     return server->run && server->run == other->run;
 }
 
-/* The birth is not compared: the same server may be told with another birth, if its mark was deleted. */
+/* Does not compare the births: the same server has another birth if its mark was deleted. */
 bool dm_server_is_same(const struct dm_server *server, const struct dm_server *other)
 {
     return dm_server_is_same_run(server, other) && server->epoch == other->epoch;
 }
 
-/* A password that has changed is there for the next connection, without a restart of this process. */
+/* The next connection uses a changed password, without a restart of this process. */
 void dm_greeting_read_login(struct dm_greeting *greeting)
 {
     const struct dm_url *url = greeting->url;
@@ -68,10 +68,7 @@ static struct dm_login login_of(const struct dm_greeting *greeting)
     return (struct dm_login){ greeting->url->user, greeting->url->password };
 }
 
-/*
- * An old connection is remembered until the kill of that connection was answered, however many connections come and go
- * meanwhile.
- */
+/* Remembers an old connection until its kill was answered, however many connections come and go until then. */
 void dm_greeting_begin(struct dm_greeting *greeting)
 {
     if (!greeting->probe)
@@ -85,16 +82,16 @@ void dm_greeting_begin(struct dm_greeting *greeting)
     greeting->round = 0;
 }
 
-/* Fits: DM_GREETING_STEPS is more than any round has. */
+/* Always fits: no round has DM_GREETING_STEPS steps. */
 static void plan(struct dm_greeting *greeting, enum dm_greeting_step step)
 {
     greeting->steps[greeting->step_count++] = step;
 }
 
 /*
- * AUTH before all, because a server with a password answers nothing else.  ROLE before the rest, so that a replica is
- * left with the best sentence.  The probe comes after INFO: a server that may evict keys is refused without being
- * written to.
+ * AUTH comes first, because a server with a password answers nothing else.  ROLE comes before the rest, because it
+ * gives the best reason for leaving a replica.  The probe comes after INFO, so that a server that may evict keys is
+ * refused before anything is written to it.
  */
 static void plan_first_round(struct dm_greeting *greeting)
 {
@@ -116,15 +113,15 @@ static void plan_first_round(struct dm_greeting *greeting)
     plan(greeting, DM_STEP_ID);
     plan(greeting, DM_STEP_INFO);
     if (greeting->is_clustered && !greeting->tag[0])
-        return; /* all slots are other nodes': no key of ours can be touched, and nothing is granted */
+        return; /* all slots are on other nodes: no key of ours can be touched, and nothing is granted */
     plan(greeting, DM_STEP_PROBE);
     if (__atomic_load_n(&greeting->url->has_grace, __ATOMIC_RELAXED))
         plan(greeting, DM_STEP_BORN);
 }
 
 /*
- * After a restart of the server the old connection is gone, and the old number belongs to another client.  Nobody is
- * killed if the server is not known to be the same.
+ * After a restart of the server the old connection is gone, and its number belongs to another client.  So nobody is
+ * killed unless the server is known to be the same.
  */
 static void plan_second_round(struct dm_greeting *greeting)
 {
@@ -142,8 +139,8 @@ static void write_words(struct dm_args *args, const char *const *words)
 }
 
 /*
- * By text, not by hash: the probe also tries whether scripts may be loaded.  Its keys are random, so no other client's
- * key is in the way.
+ * By text, not by hash, so that the probe also shows whether scripts may be loaded.  Its keys are random, so that no
+ * other client's key is in the way.
  */
 static void write_probe(const struct dm_greeting *greeting, struct dm_args *args, char room[3][160])
 {
@@ -166,8 +163,8 @@ static void write_probe(const struct dm_greeting *greeting, struct dm_args *args
 }
 
 /*
- * By text as well, once for a connection; the mark is one key for all clients of a prefix.  A node of a Cluster has the
- * mark in a slot of its own.
+ * By text as well, once per connection.  The mark is one key for all clients of a prefix; a node of a Cluster has it in
+ * one of its own slots.
  */
 static void write_born(const struct dm_greeting *greeting, struct dm_args *args, char room[160])
 {
@@ -193,7 +190,7 @@ static void write_login(struct dm_login login, struct dm_args *args)
     dm_args_text(args, login.password);
 }
 
-/* `room` holds the texts that are made here, until the command is formatted. */
+/* `room` holds the texts made here until the command is formatted. */
 static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step step, struct dm_args *args,
                        char room[3][160])
 {
@@ -235,7 +232,7 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
     }
 }
 
-/* One write for a whole round: a greeting costs one round trip, not one for each command. */
+/* One write for a whole round, so that a handshake costs one round trip, not one per command. */
 static bool append(struct dm_command *all, const struct dm_command *one)
 {
     char *bytes = one->bytes ? realloc(all->bytes, all->length + one->length + 1) : NULL;
@@ -248,7 +245,7 @@ static bool append(struct dm_command *all, const struct dm_command *one)
     return true;
 }
 
-/* 8 arguments are enough for each step; a miscount ends the process in dm_args_bytes(). */
+/* 8 arguments are enough for each step; dm_args_bytes() aborts the process at a miscount. */
 static struct dm_command format_step(const struct dm_greeting *greeting, enum dm_greeting_step step)
 {
     struct dm_args args;
@@ -272,7 +269,7 @@ static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_ste
     return is_done;
 }
 
-/* A third round has no steps, and the greeting is over; a round cut by a lack of memory is no round. */
+/* A third round has no steps: the handshake is over.  A round cut short by a lack of memory is not sent. */
 struct dm_command dm_greeting_round(struct dm_greeting *greeting)
 {
     struct dm_command all = { 0 };
@@ -293,15 +290,13 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting)
     return all;
 }
 
-/*
- * INFO without "memory" is the cheaper question; a server that has not said its identity is asked for its role alone.
- */
+/* INFO without "memory" is cheaper; a server that has not given its identity is only asked for its role. */
 struct dm_command dm_greeting_look(const struct dm_greeting *greeting)
 {
     return format_step(greeting, greeting->server.run ? DM_STEP_LOOK : DM_STEP_ROLE);
 }
 
-/* A replica may become a master later: the link tries again, by its pauses. */
+/* A replica may become a master later, so the link tries again, with its pauses. */
 static bool take_role(const redisReply *reply, char *ret_reason)
 {
     if (dm_reply_is(reply, "master"))
@@ -324,8 +319,8 @@ static void find_line(const char *info, const char *key, char *value, size_t siz
 }
 
 /*
- * The epoch: a promotion draws a new master_replid, and keeps the id before as the second.  A new id without a second
- * is no promotion: the master's first replica has come, or the last replica has been gone for an hour.
+ * The epoch: a promotion draws a new master_replid, and keeps the previous one as the second.  A new id without a
+ * second is not a promotion: the master's first replica has come, or the last one has been gone for an hour.
  */
 static struct dm_server server_of(const char *info)
 {
@@ -341,7 +336,7 @@ static struct dm_server server_of(const char *info)
     return server;
 }
 
-/* A node of a Cluster has some of the names alone, and sends clients on for all others.  Valkey has another key. */
+/* A node of a Cluster has only some of the names, and redirects clients for all others.  Valkey has another key. */
 static bool is_clustered(const char *info)
 {
     char mode[16];
@@ -352,7 +347,7 @@ static bool is_clustered(const char *info)
     return strcmp(mode, "cluster") == 0;
 }
 
-/* A right is missing on each connection alike: a warning tells the missing right once. */
+/* A missing right is missing on every connection, so it is logged once. */
 static void warn_once(struct dm_greeting *greeting, enum dm_greeting_step step, const char *warning)
 {
     if (!(greeting->warned & 1u << step))
@@ -360,7 +355,9 @@ static void warn_once(struct dm_greeting *greeting, enum dm_greeting_step step, 
     greeting->warned |= 1u << step;
 }
 
-/* Before 7.0 INFO took one section at most; the probe would fail, too, with words about the text of a script. */
+/*
+ * Before 7.0 INFO took one section at most.  The probe would fail, too, but with an error about the text of a script.
+ */
 static bool is_too_old(const redisReply *reply)
 {
     char version[16] = "";
@@ -372,7 +369,7 @@ static bool is_too_old(const redisReply *reply)
     return version[0] && atoi(version) < 7;
 }
 
-/* A server that throws keys away under memory pressure throws locks away. */
+/* A server that evicts keys under memory pressure evicts locks. */
 static bool take_info(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     char policy[40];
@@ -406,7 +403,7 @@ static bool take_info(struct dm_greeting *greeting, const redisReply *reply, cha
     return false;
 }
 
-/* The number is wanted; without the number, ghosts of a broken connection end by lease. */
+/* Without the number, commands of a broken connection may still take effect; what they take ends with its lease. */
 static void take_id(struct dm_greeting *greeting, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
@@ -426,7 +423,7 @@ static void take_born(struct dm_greeting *greeting, const redisReply *reply)
                   "the server does not say how long it has existed: after a failover two threads may own a mutex");
 }
 
-/* "Not permitted" is an answer; a server that is only not ready is asked again, by a new greeting. */
+/* "Not permitted" is an answer; a server that is merely not ready is asked again, in a new handshake. */
 static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     if (reply->type == REDIS_REPLY_ERROR && dm_reply_row(reply) != DM_ROW_REFUSED) {
@@ -441,8 +438,8 @@ static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, cha
 }
 
 /*
- * A server with maxclients connections says so before it has read anything, and closes: the answer to the first command
- * is none to that command.
+ * A server with maxclients connections says so before it has read anything, and closes: what looks like the reply to
+ * the first command is not.
  */
 static bool is_turned_away(const redisReply *reply, char *ret_reason)
 {
@@ -471,7 +468,7 @@ static bool take_auth(const redisReply *reply, char *ret_reason)
     return false;
 }
 
-/* Replies that are accepted unless they are errors. */
+/* Accepts any reply that is not an error. */
 static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char *ret_reason)
 {
     static const char *const meanings[] = {
@@ -488,7 +485,7 @@ static bool take_plain(enum dm_greeting_step step, const redisReply *reply, char
     return false;
 }
 
-/* The mark has one name for all clients, so that another program may have taken the name. */
+/* The mark has one name for all clients, so another program may have used that key. */
 static bool take_mark(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "WRONGTYPE", 9) == 0) {
@@ -503,7 +500,7 @@ static bool take_mark(struct dm_greeting *greeting, const redisReply *reply, cha
     return true;
 }
 
-/* Keys that are not there, of a slot that moves away: another slot's keys serve as well. */
+/* The keys were not there, because their slot is moving away: keys of another slot will do. */
 static void note_tag(struct dm_greeting *greeting, const redisReply *reply)
 {
     greeting->is_tag_under_way = greeting->is_tag_under_way ||
@@ -511,7 +508,7 @@ static void note_tag(struct dm_greeting *greeting, const redisReply *reply)
                                   (strncmp(reply->str, "ASK ", 4) == 0 || strncmp(reply->str, "TRYAGAIN", 8) == 0));
 }
 
-/* One reply for each step; the session counts the replies, so that no reply comes without a step. */
+/* There is one reply for each step: the session counts them. */
 bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
@@ -539,7 +536,7 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
     }
 }
 
-/* A promotion changes the epoch, a restart the run id, a demotion the role: each is another server to us. */
+/* A promotion changes the epoch, a restart the run id, a demotion the role: each makes it another server to us. */
 static bool is_unchanged(const struct dm_greeting *greeting, const char *info, char *ret_reason)
 {
     struct dm_server server = server_of(info);
@@ -552,7 +549,7 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
     return false;
 }
 
-/* If the server did not say its identity in the greeting, only the server's role can be looked at. */
+/* If the server gave no identity in the handshake, only its role can be checked. */
 enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply,
                                      char ret_reason[DM_REASON_ROOM])
 {

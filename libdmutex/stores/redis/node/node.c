@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Number and identity: a greeting that finds another server, or the same with another birth, counts its line's number
- * up.  A command that names its server carries the number, and the link refuses to send it to another (DM_LINK_OTHER);
- * then the node writes the command again.  So a script never hears of a birth or a run id that is not its server's.
+ * Number and identity: a handshake that finds another server, or the same one with another birth, increments the number
+ * of its link.  A command that names its server carries the number, and the link refuses to send it to another
+ * (DM_LINK_OTHER); then the node writes the command again.  So a script never gets a birth or a run id that is not its
+ * server's.
  *
- * The node's lock guards the two identities alone, and is held for a copy: a greeter takes it under a link's lock, and
- * threads that hold the state lock take it for the number of the server.
+ * The node's lock guards only the two identities, and is held just to copy them: a handshake takes it under a link's
+ * lock, and threads that hold the state lock take it to get the number of the server.
  */
 #include "stores/redis/node/node.h"
 
@@ -17,10 +18,10 @@
 #include "stores/redis/wire/reply.h"
 #include "stores/redis/wire/tls_of.h"
 
-/* The shortest pause of the loop thread before the next look. */
+/* The shortest pause of the loop thread before the next check. */
 #define LOOK_AGAIN_NS (50 * DM_NS_PER_MS)
 
-/* Part of command_timeout; of two replicas' usual lag that is a hundred times. */
+/* The part of command_timeout; usually a hundred times the lag of two replicas. */
 #define CONFIRM_PART 20
 #define CONFIRM_LEAST_MS 50
 
@@ -30,7 +31,7 @@ static const char no_vouchers[] =
 static const char no_word[] = "no majority of the sentinels has said recently that this server is the master";
 
 /*
- * Both by one look at the lock, because the number belongs to the server; takes no other lock, so that any caller may
+ * Reads both under the lock, because the number belongs to the server.  Takes no other lock, so that the caller may
  * hold the link's.
  */
 uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_server)
@@ -44,11 +45,11 @@ uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_se
     return number;
 }
 
-/* ---- the greeter of a link --------------------------------------------------------------- */
+/* ---- the handshake of a link --------------------------------------------------------------- */
 
-/* The link calls the functions of its greeter with the link's lock held, which guards the greeting. */
+/* The link calls these functions with its lock held, which guards the handshake. */
 
-/* In a thread of its own, and before the greeting of that connection begins. */
+/* Runs in a thread of its own, before the handshake of that connection begins. */
 static void read_login(void *user)
 {
     struct dm_node_link *line = user;
@@ -56,7 +57,7 @@ static void read_login(void *user)
     dm_greeting_read_login(&line->greeting);
 }
 
-/* The last connection's identity becomes "old" here, before anything is known of the new one. */
+/* The last connection's identity becomes "old" before anything is known of the new one. */
 static void begin(void *user)
 {
     struct dm_node_link *line = user;
@@ -75,7 +76,6 @@ static int next_round(void *user, struct dm_command *ret_round)
     return line->greeting.step_count;
 }
 
-/* The greeting reads the replies in the order of its steps. */
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node_link *line = user;
@@ -84,7 +84,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
     return dm_greeting_take(&line->greeting, reply, ret_reason);
 }
 
-/* Commands that were written for the server before must not be sent to this server. */
+/* Commands that were written for the previous server must not be sent to this one. */
 static uint64_t note_server(void *user)
 {
     struct dm_node_link *line = user;
@@ -101,7 +101,7 @@ static uint64_t note_server(void *user)
     return number;
 }
 
-/* The inbox listens and cannot ask; it is connected to the same server, and the commands' link asks for both. */
+/* The inbox only listens and cannot ask; it is connected to the same server, so the commands' link asks for both. */
 static struct dm_command look(void *user)
 {
     const struct dm_node_link *line = user;
@@ -120,7 +120,7 @@ static enum dm_looked take_look(void *user, const redisReply *reply, char ret_re
 
 /* ---- replicas ---------------------------------------------------------------------------- */
 
-/* So long the server waits for the replicas, and answers nothing else on the link. */
+/* How long the server waits for the replicas, during which it answers nothing else on the link. */
 static unsigned confirm_ms(const struct dm_url *url)
 {
     unsigned part_ms = url->command_timeout_ms / CONFIRM_PART;
@@ -147,7 +147,7 @@ static struct dm_command confirm(void *user)
     return command;
 }
 
-/* The operator gives the number: a master that was cut off counts fewer replicas, which must not be enough. */
+/* The operator sets the number so that a master that was cut off has too few replicas. */
 static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_node_link *line = user;
@@ -167,7 +167,7 @@ static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM
 
 /* ---- a server whose address may change --------------------------------------------------- */
 
-/* A certificate is made out to the address, unless the URL says another name. */
+/* A certificate is made out to the address, unless the URL gives another name. */
 static void go_to_master(const struct dm_node_link *line, struct dm_link_options *options)
 {
     bool is_ipv6 = strchr(line->master.host, ':');
@@ -205,7 +205,7 @@ static bool is_master(void *user, bool is_for_any, char ret_reason[DM_REASON_ROO
     return false;
 }
 
-/* The place of a node of a Cluster; the number tells whether the node has moved since. */
+/* The place of a node of a Cluster; by its number we see later whether the node has moved. */
 static void note_place(struct dm_node_link *line, struct dm_link_options *options)
 {
     struct dm_node *node = line->node;
@@ -247,8 +247,8 @@ void dm_node_move(struct dm_node *node, const char *host, const char *port)
 }
 
 /*
- * The slots of a node change; so a node without slots is asked again when the map has changed.  After a greeting that
- * has met a slot under way the next greeting has another slot, and the one after that the first again.
+ * The slots of a node change, so a node without slots is tried again when the map has changed.  After a handshake that
+ * has met a moving slot the next one uses another slot, and the one after that the first again.
  */
 static enum dm_located find_tag(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
@@ -272,7 +272,7 @@ static void word_came(void *user)
     dm_link_retry_soon(node->inbox.link);
 }
 
-/* Holds live on until the certainty ends, and the pump renews the holds on the server of the next word. */
+/* Holds go on until they are no longer certain, and the pump renews them on the server of the next word. */
 static void word_ended(void *user, const char *reason)
 {
     struct dm_node *node = user;
@@ -306,7 +306,7 @@ static bool open_master_watch(struct dm_node *node)
 
 /* ---- the hooks of a link ----------------------------------------------------------------- */
 
-/* The host's function starts the server at most once for all processes of the user. */
+/* The host's function starts the server only once for all processes of the user. */
 static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node *node = user;
@@ -314,7 +314,7 @@ static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM
     return node->hooks.open_local(node->url, may_block, ret_reason);
 }
 
-/* The line that greeted last is right; a server that does not say its identity may be any. */
+/* The link with the latest handshake is right; a server that does not give its identity may be any. */
 static void keep_together(struct dm_node_link *newest, struct dm_node_link *other)
 {
     struct dm_server right, server;
@@ -326,7 +326,7 @@ static void keep_together(struct dm_node_link *newest, struct dm_node_link *othe
         dm_link_distrust(other->link, number, "leads to another server than before");
 }
 
-/* The inbox may be in a long pause of its retries: the server is there, as this link has just seen. */
+/* The inbox may be in a long pause between retries, but this link has just shown that the server is there. */
 static void commands_ready(void *user)
 {
     struct dm_node *node = ((struct dm_node_link *)user)->node;
@@ -337,7 +337,7 @@ static void commands_ready(void *user)
         node->hooks.on_ready(node->hooks.user);
 }
 
-/* A waiter may ask for a place in the queue from here on. */
+/* From now on a waiter may ask for a place in the queue. */
 static void inbox_ready(void *user)
 {
     struct dm_node *node = ((struct dm_node_link *)user)->node;
@@ -347,7 +347,7 @@ static void inbox_ready(void *user)
         node->hooks.on_inbox(node->hooks.user);
 }
 
-/* A message that is read after another server has come is as from no known server. */
+/* A message that is read after another server has come counts as from an unknown server. */
 static void take_message(void *user, const redisReply *reply, uint64_t peer)
 {
     struct dm_node_link *line = user;
@@ -364,7 +364,7 @@ static void take_message(void *user, const redisReply *reply, uint64_t peer)
     hooks->on_message(hooks->user, reply->element[2]->str, &server);
 }
 
-/* The loop thread plans its sleep anew. */
+/* Makes the loop thread plan its sleep again. */
 static void note_change(void *user)
 {
     const struct dm_node *node = ((struct dm_node_link *)user)->node;
@@ -373,12 +373,8 @@ static void note_change(void *user)
         node->hooks.on_change(node->hooks.user);
 }
 
-/* ---- beginning, end, fork ---------------------------------------------------------------- */
+/* ---- start, end, fork ---------------------------------------------------------------- */
 
-/*
- * The links differ in two things: the inbox subscribes and cannot ask, so it takes no looks; and each has hooks of its
- * own line.
- */
 static bool is_always(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
     (void)user;
@@ -387,7 +383,7 @@ static bool is_always(void *user, bool is_for_any, char ret_reason[DM_REASON_ROO
     return true;
 }
 
-/* NULL for a single server whose replicas are not waited for. */
+/* NULL for a single server, if we do not wait for its replicas. */
 static const struct dm_belief *choose_belief(struct dm_node_link *line, bool is_inbox)
 {
     const struct dm_node *node = line->node;
@@ -444,8 +440,8 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
 }
 
 /*
- * The lines begin with number 1, which no greeting gives: a command written before the first greeting is written again
- * for the server that comes.
+ * The links begin with number 1, which no handshake gives: a command written before the first handshake is written
+ * again for the server that comes.
  */
 bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks)
 {
@@ -473,7 +469,7 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
     return false;
 }
 
-/* NULL is allowed for either link, for a beginning that failed half-way. */
+/* Either link may be NULL, after an initialisation that failed half-way. */
 void dm_node_clear_unused(struct dm_node *node)
 {
     dm_link_free_unused(node->commands.link);
@@ -481,7 +477,7 @@ void dm_node_clear_unused(struct dm_node *node)
     dm_master_watch_free_unused(node->master_watch);
 }
 
-/* The commands first: then no answer can come that would want the inbox. */
+/* The commands' link ends first, so that no answer can come that would want the inbox. */
 void dm_node_end(struct dm_node *node)
 {
     static const char *const reason = "this process uses another server now";
@@ -516,7 +512,8 @@ void dm_node_fork_parent(struct dm_node *node)
 }
 
 /*
- * Locks are made anew instead of unlocked: after a bare fork they may be held by a thread that the child does not have.
+ * Locks are reset instead of unlocked: after a fork without the handlers' locks, a thread that the child does not have
+ * may hold them.
  */
 void dm_node_fork_child(struct dm_node *node)
 {
@@ -530,8 +527,8 @@ void dm_node_fork_child(struct dm_node *node)
 /* ---- commands ---------------------------------------------------------------------------- */
 
 /*
- * Writes the command for the server that is there now.  A master that was replaced may be believed for `switch`, so the
- * grace begins so much later (R3).  A server of a quorum looks at its mark (lua/_origin.lua).
+ * Writes the command for the present server.  A master that was replaced may be believed for `switch`, so the grace
+ * begins later by that time (R3).  A server of a quorum checks its mark (lua/_origin.lua).
  */
 static struct dm_command format(struct dm_node *node, struct dm_args *args)
 {
@@ -547,7 +544,7 @@ static struct dm_command format(struct dm_node *node, struct dm_args *args)
     return command;
 }
 
-/* Ends with the link's own deadline: each turn of the loop has met a new server. */
+/* Each turn of the loop has met a new server; the deadline ends it. */
 enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
                                  redisReply **ret_reply)
 {
@@ -578,7 +575,7 @@ static enum dm_link_result post(struct dm_node *node, struct dm_args *args, dm_r
     return result;
 }
 
-/* Handlers that are due may be called before the return: no lock is held here. */
+/* Handlers that are due may be called before the return, so no lock may be held. */
 enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
 {
     return post(node, args, handler, user, dm_link_post);
@@ -599,7 +596,7 @@ void dm_node_let_go(struct dm_node *node)
     dm_link_let_go(node->commands.link);
 }
 
-/* Of the commands: a node without an inbox still locks, without a queue. */
+/* The commands' link is enough: a node without an inbox still locks, without a queue. */
 bool dm_node_is_ready(struct dm_node *node)
 {
     return dm_link_is_ready(node->commands.link);
@@ -616,13 +613,13 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
         dm_link_reason(link, ret_reason);
 }
 
-/* The commands' link alone: its next greeting decides, and keep_together() brings the inbox along. */
+/* Only the commands' link: its next handshake decides, and keep_together() makes the inbox follow. */
 void dm_node_distrust(struct dm_node *node, const char *reason)
 {
     dm_link_distrust(node->commands.link, 0, reason);
 }
 
-/* Without memory for the question the look is still due, and the loop is to come a little later, not at once. */
+/* Without memory for the command the check is still due, but the loop comes back a little later, not at once. */
 int64_t dm_node_look(struct dm_node *node)
 {
     int64_t next_ns = dm_link_look(node->commands.link), soon_ns = dm_clock_boot_ns() + LOOK_AGAIN_NS;
