@@ -6,12 +6,12 @@
 #include <string.h>
 
 /*
- * So many lists: sentinels that an operator resets find each other anew within seconds, and the lists of some rounds
- * must agree.  Lists are counted, and not the time: a process that hears of nobody forgets nobody.
+ * The lists of several rounds must agree, because sentinels that an operator resets find each other again within
+ * seconds.  We count lists, not time: a process that gets no lists forgets nobody.
  */
 #define LISTS_TO_FORGET (DM_COUNCIL_MOST + 1)
 
-/* For so many times of `fresh_ns` a sentinel that has made a doubt makes no other one. */
+/* For this many times `fresh_ns`, a sentinel that has raised a doubt raises no other one. */
 #define CALM_ROUNDS 2
 
 /* ---- who has a vote ---------------------------------------------------------------------- */
@@ -26,7 +26,10 @@ bool dm_council_is_forgotten(const struct dm_council *council, int index)
     return !is_listed(council, index) && council->opinions[index].unnamed >= LISTS_TO_FORGET;
 }
 
-/* A stranger counts in the number of sentinels, for the one that is named there; only its answers do not count. */
+/*
+ * A stranger counts in the number of sentinels, for the one that is named at its address; only its answers do not
+ * count.
+ */
 static bool has_vote(const struct dm_council *council, int index)
 {
     return !dm_council_is_forgotten(council, index);
@@ -113,7 +116,7 @@ static bool is_double(const struct dm_council *council, set of, int index)
 
 /*
  * The votes of a set.  A listed sentinel that is not known, because it cannot be reached, is new, or lies about its id,
- * may be one of the learned ones, so the two kinds are not added: else such a sentinel would vote twice.
+ * may be one of the learned ones.  So the two kinds are not added: otherwise such a sentinel would vote twice.
  */
 static int count_votes(const struct dm_council *council, set of)
 {
@@ -129,7 +132,7 @@ static int count_votes(const struct dm_council *council, set of)
     return known + (unknown > learned ? unknown : learned);
 }
 
-/* The highest number that so many of the numbers reach. */
+/* The highest number that `how_many` of the numbers reach. */
 static int64_t reached_by(int64_t *numbers, int count, int how_many)
 {
     for (int i = 1; i < count; i++) {
@@ -143,7 +146,7 @@ static int64_t reached_by(int64_t *numbers, int count, int how_many)
     return numbers[how_many - 1];
 }
 
-/* As a majority of the listed ones say: a sentinel without a place here has a vote in the failover all the same. */
+/* What a majority of the listed ones say: a sentinel that is not in this list still has a vote in the failover. */
 static int size_by_lists(const struct dm_council *council)
 {
     int64_t counts[DM_COUNCIL_MOST];
@@ -230,7 +233,10 @@ void dm_council_take_list(struct dm_council *council, int index, const struct dm
     recognise(council);
 }
 
-/* A listed sentinel is asked at its place in the URL; and a learned one at each place where a majority has named it. */
+/*
+ * A listed sentinel is asked at its address in the URL, and a learned one at each address where a majority has named
+ * it.
+ */
 static bool is_here(const struct dm_council *council, const struct dm_other *other)
 {
     for (int i = 0; i < council->count; i++) {
@@ -340,8 +346,8 @@ bool dm_council_differ(const struct dm_council *council, int64_t now_ns, int ret
 }
 
 /*
- * True if the sentinel tells that epoch.  Without the right to ask there is no epoch, 0, and such a sentinel agrees
- * with the word, whose epoch a majority has told before: one sentinel alone can make no epoch the word's.
+ * True if the sentinel gives that epoch.  Without the right to ask for it the epoch is 0, and such a sentinel agrees
+ * with the word, whose epoch a majority has given: a single sentinel cannot set the word's epoch.
  */
 static bool tells(const struct dm_council *council, int index, const struct dm_master *master, uint64_t epoch)
 {
@@ -351,7 +357,7 @@ static bool tells(const struct dm_council *council, int index, const struct dm_m
                                                               epoch == council->word.epoch));
 }
 
-/* The member of the set that was asked last; the set has members. */
+/* The member of the set that was asked last; the set must not be empty. */
 static int newest_of(const struct dm_council *council, set of)
 {
     int newest = -1;
@@ -364,8 +370,8 @@ static int newest_of(const struct dm_council *council, set of)
 }
 
 /*
- * Until when a majority for that master and that epoch counts, from the oldest question of the newest majority on; 0:
- * no majority.
+ * Until when a majority for that master and that epoch counts, beginning with the oldest question of the newest
+ * majority; 0: no majority.
  */
 static int64_t agreed_on(const struct dm_council *council, const struct dm_master *master, uint64_t epoch,
                          int64_t now_ns)
@@ -389,8 +395,8 @@ static int64_t agreed_on(const struct dm_council *council, const struct dm_maste
 }
 
 /*
- * The same for the latest epoch that has a majority.  Sentinels with different epochs do not agree, though they name
- * one address: the master was replaced, and promoted again, and the sentinels of the earlier epoch know of neither.
+ * The same for the latest epoch that has a majority.  Sentinels with different epochs do not agree even if they name
+ * the same address: the master was replaced and promoted again, and the sentinels of the earlier epoch know of neither.
  */
 static int64_t agreed_until(const struct dm_council *council, const struct dm_master *master, int64_t now_ns,
                             uint64_t *ret_epoch)
@@ -419,15 +425,15 @@ static enum dm_council_news doubt(struct dm_council *council, int64_t now_ns)
 }
 
 /*
- * True if a failover lies between the word and now, though the master has the same address: the master was replaced,
- * and promoted again.
+ * True if there was a failover after the word although the master has the same address: it was replaced, and promoted
+ * again.
  */
 static bool is_back(const struct dm_council *council, const struct dm_master *master, uint64_t epoch)
 {
     return is_same(&council->word, master) && epoch > council->word.epoch;
 }
 
-/* A majority has agreed on the master and the epoch, until then. */
+/* A majority agrees on the master and the epoch, which counts until until_ns. */
 static enum dm_council_news agree(struct dm_council *council, const struct dm_master *master, uint64_t epoch,
                                   int64_t until_ns, int64_t now_ns)
 {
@@ -453,10 +459,10 @@ static enum dm_council_news agree(struct dm_council *council, const struct dm_ma
 }
 
 /*
- * A sentinel that begins to say another master than the word is the first to know of a failover, or is confused, or
- * lies: from that moment on only answers to newer questions count.  A sentinel that goes on to say another master is
- * outvoted, also if each answer names a new master.  One that names the master in between is believed again only after
- * a while: else it could close our connections with every second answer.
+ * A sentinel that starts to name another master than the word is the first to know of a failover, or is confused, or
+ * lies: from then on only answers to newer questions count.  One that keeps naming other masters is outvoted, even if
+ * each answer names a new one.  One that names the right master in between is believed again only after a while:
+ * otherwise it could close our connections with every second answer.
  */
 enum dm_council_news dm_council_take(struct dm_council *council, int index, const struct dm_master *master,
                                      int64_t asked_ns, int64_t now_ns)

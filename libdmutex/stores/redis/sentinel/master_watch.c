@@ -8,10 +8,10 @@
 #include "base/rank.h"
 #include "stores/redis/sentinel/sentinel.h"
 
-/* All sentinels are asked so often within `switch`; an answer counts for half of it. */
+/* How often all sentinels are asked within `switch`; an answer counts for half of it. */
 #define ROUNDS_IN_SWITCH 4
 
-/* In every such round the sentinels are asked for each other, too; and in each round while there is no word. */
+/* Every this many rounds the sentinels are also asked for each other, and while there is no word in every round. */
 #define ROUNDS_OF_OTHERS 16
 
 /* The shortest time between two rounds. */
@@ -22,10 +22,10 @@ struct dm_master_watch {
     struct dm_master_watch_hooks hooks;
     struct dm_sentinel_hooks of_sentinels;
 
-    struct dm_mutex lock; /* Rank LOOKOUT: guards the following; nothing but LOG nests in it */
+    struct dm_mutex lock; /* rank MASTER_WATCH: guards the following; nothing but LOG nests in it */
     struct dm_council council;
     bool is_wanted, is_ended;
-    struct dm_sentinel *sentinels[DM_COUNCIL_MOST]; /* as in the council; added by the loop thread alone */
+    struct dm_sentinel *sentinels[DM_COUNCIL_MOST]; /* as in the council; only the loop thread adds to them */
     int count;
 
     /* The loop thread's. */
@@ -35,7 +35,7 @@ struct dm_master_watch {
 
 /* ---- the word ---------------------------------------------------------------------------- */
 
-/* Lock held: "SENTINEL says MASTER", behind `before`.  Of a listed sentinel the place is constant. */
+/* Lock held.  Adds `before` and "SENTINEL says MASTER".  The address of a listed sentinel is constant. */
 static void add_opinion(const struct dm_master_watch *master_watch, int index, const char *before, char *reason)
 {
     const struct dm_opinion *opinion = &master_watch->council.opinions[index];
@@ -121,7 +121,7 @@ bool dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t num
     return is_fresh;
 }
 
-/* When the word stops to count, if no answer comes before; DM_NEVER: there is no word. */
+/* When the word ceases to count, unless there is an answer before; DM_NEVER: there is no word. */
 static int64_t word_ends_ns(struct dm_master_watch *master_watch)
 {
     int64_t until_ns;
@@ -142,12 +142,12 @@ static void ask_all(struct dm_master_watch *master_watch)
     master_watch->next_round_ns =
         master_watch->last_round_ns + master_watch->url->switch_ms * (DM_NS_PER_MS / ROUNDS_IN_SWITCH);
     for (int i = 0; i < master_watch->count; i++) {
-        if (!dm_council_is_forgotten(&master_watch->council, i)) /* the loop thread alone changes the list */
+        if (!dm_council_is_forgotten(&master_watch->council, i)) /* only the loop thread changes the list */
             dm_sentinel_ask(master_watch->sentinels[i], with_others && i < master_watch->council.listed);
     }
 }
 
-/* As soon as a round may follow the round before: news that never end must not keep everybody busy. */
+/* As soon as another round is allowed: endless news must not keep everybody busy. */
 static void ask_soon(struct dm_master_watch *master_watch)
 {
     int64_t soon_ns = master_watch->last_round_ns + PAUSE_NS;
@@ -158,7 +158,7 @@ static void ask_soon(struct dm_master_watch *master_watch)
         master_watch->next_round_ns = soon_ns;
 }
 
-/* Why the word counts no more: who has named another master, NULL if nobody has, or who is missing. */
+/* Why the word no longer counts: who has named another master, NULL if nobody has, or who is missing. */
 static void explain(struct dm_master_watch *master_watch, const struct dm_sentinel *teller,
                     const struct dm_master *told, char ret_reason[DM_REASON_ROOM])
 {
@@ -178,7 +178,7 @@ static void explain(struct dm_master_watch *master_watch, const struct dm_sentin
     add_reason(missing, ret_reason);
 }
 
-/* Acts on what the council says, because of what a sentinel has told, if any; no lock held. */
+/* Acts on the council's news, which may be due to what a sentinel has said; no lock held. */
 static void heed(struct dm_master_watch *master_watch, enum dm_council_news news, const struct dm_sentinel *teller,
                  const struct dm_master *told)
 {
@@ -222,7 +222,9 @@ static void master_said(void *user, struct dm_sentinel *sentinel, const struct d
     heed(master_watch, news, sentinel, master);
 }
 
-/* A listed sentinel, with `other` NULL, or a learned one.  False without memory; the sentinel is not known then. */
+/*
+ * Adds a listed sentinel, with `other` NULL, or a learned one.  False without memory; then the sentinel is not known.
+ */
 static bool add(struct dm_master_watch *master_watch, const char *host, const char *port, const struct dm_other *other)
 {
     struct dm_sentinel *sentinel =
@@ -245,7 +247,7 @@ static bool add(struct dm_master_watch *master_watch, const char *host, const ch
     return true;
 }
 
-/* In the place of a forgotten one. */
+/* Puts it in the place of a forgotten one. */
 static void replace(struct dm_master_watch *master_watch, int place, const struct dm_other *other)
 {
     dm_mutex_lock(&master_watch->lock);
@@ -255,8 +257,8 @@ static void replace(struct dm_master_watch *master_watch, int place, const struc
 }
 
 /*
- * A learned sentinel is asked from the next round on; without memory it is learned later.  Nobody is asked, or given
- * the sentinels' password, who is not named by a majority of the listed ones.
+ * A learned sentinel is asked from the next round on; without memory it is learned later.  Only a sentinel that a
+ * majority of the listed ones name is asked and given the sentinels' password.
  */
 static void learn(struct dm_master_watch *master_watch, const struct dm_other *other)
 {
@@ -268,7 +270,7 @@ static void learn(struct dm_master_watch *master_watch, const struct dm_other *o
         add(master_watch, other->host, other->port, other);
 }
 
-/* The loop thread alone changes the list of sentinels and their answers, and reads both without the lock. */
+/* Only the loop thread changes the list of sentinels and their answers, so it reads both without the lock. */
 static void others_said(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count)
 {
     struct dm_master_watch *master_watch = user;
@@ -280,7 +282,7 @@ static void others_said(void *user, struct dm_sentinel *sentinel, const struct d
         learn(master_watch, &others[i]);
 }
 
-/* Now, and not by the next round. */
+/* Asks now, not in the next round. */
 static void switch_said(void *user)
 {
     ask_soon(user);
@@ -331,7 +333,7 @@ void dm_master_watch_turn(struct dm_master_watch *master_watch)
         ask_all(master_watch);
 }
 
-/* ---- beginning, end, fork ---------------------------------------------------------------- */
+/* ---- start, end, fork ---------------------------------------------------------------- */
 
 struct dm_master_watch *dm_master_watch_new(const struct dm_url *url, const struct dm_master_watch_hooks *hooks)
 {
@@ -369,7 +371,7 @@ void dm_master_watch_free_unused(struct dm_master_watch *master_watch)
     free(master_watch);
 }
 
-/* Any thread; the loop thread may be in a turn, and finds ended links. */
+/* Called by any thread; the loop thread may be in a turn, and then finds ended links. */
 void dm_master_watch_end(struct dm_master_watch *master_watch)
 {
     int count;
@@ -383,7 +385,7 @@ void dm_master_watch_end(struct dm_master_watch *master_watch)
         dm_sentinel_end(master_watch->sentinels[i]);
 }
 
-/* The gate is taken, so the loop thread adds no sentinel meanwhile. */
+/* The caller has taken the gate, so the loop thread adds no sentinel. */
 void dm_master_watch_fork_prepare(struct dm_master_watch *master_watch)
 {
     for (int i = 0; i < master_watch->count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looks out for the master of a group of Sentinel: asks all sentinels, again and again, and says which server a
- * majority names, and for how long that word counts (doc/design/sentinel.md).
+ * Watches the master of a group of Sentinel: keeps asking all sentinels, and says which server a majority names, and
+ * for how long that word counts (doc/design/sentinel.md).
  *
  * The loop thread asks; other threads read the word.
  */
@@ -15,33 +15,33 @@ struct dm_master_watch;
 
 /* Called by the loop thread, without locks. */
 struct dm_master_watch_hooks {
-    /* There is a word, after none or another; or a majority has said that there is no such group. */
+    /* There is a new word; or a majority has said that there is no such group. */
     void (*on_word)(void *user);
-    /* The word counts no more, for this reason: no answer of the master may be believed. */
+    /* The word no longer counts, for this reason: no answer of the master may be believed. */
     void (*on_doubt)(void *user, const char *reason);
-    /* dm_master_watch_watch() has something new to say; by any thread. */
+    /* The result of dm_master_watch_watch() may have changed.  Called by any thread. */
     void (*on_change)(void *user);
     void *user;
 };
 
-/* The URL is the caller's, for as long as the master watch is there.  NULL without memory or descriptors. */
+/* Borrows the URL for as long as the master watch exists.  NULL if memory or descriptors run out. */
 struct dm_master_watch *dm_master_watch_new(const struct dm_url *url, const struct dm_master_watch_hooks *hooks);
 void dm_master_watch_free_unused(struct dm_master_watch *master_watch);
 
 enum dm_master_watch_found {
     DM_MASTER_FOUND,
-    DM_MASTER_LATER, /* no majority has said a master yet, or its word counts no more */
+    DM_MASTER_LATER, /* no majority has named a master yet, or its word no longer counts */
     DM_MASTER_NEVER  /* the majority knows no group of that name */
 };
 
 /*
- * The master, and the number of the word.  From the first call on the loop thread asks.  The reason is set unless
- * FOUND.  Never blocks; takes the ranks CONN, of a sentinel's link, and LOOKOUT, so a link's lock may be held.
+ * The master, and the number of the word.  The first call makes the loop thread start asking.  Sets the reason unless
+ * FOUND.  Never blocks; takes locks of rank CONN, of a sentinel's link, and MASTER_WATCH, so a link's lock may be held.
  */
 enum dm_master_watch_found dm_master_watch_find(struct dm_master_watch *master_watch, struct dm_master *ret_master,
                                                 uint64_t *ret_number, char ret_reason[DM_REASON_ROOM]);
 
-/* True while the word of that number counts: an answer of that master may be believed.  Locks as before. */
+/* True while the word of that number counts: an answer of that master may be believed.  Locks as above. */
 bool dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number);
 
 /* For the loop thread, as the functions of struct dm_store_ops. */

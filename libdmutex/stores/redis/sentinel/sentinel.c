@@ -9,16 +9,16 @@
 #include "stores/redis/wire/reply.h"
 #include "stores/redis/wire/tls_of.h"
 
-/* A sentinel's messages are heeded so often within `switch`. */
+/* How often within `switch` a sentinel's messages count. */
 #define HEEDED_IN_SWITCH 4
 
 static const char moved[] = "another sentinel stands in its place";
 
-/* ---- the greeting ------------------------------------------------------------------------ */
+/* ---- the handshake ------------------------------------------------------------------------ */
 
 /*
- * The place that the link is opened to; a certificate is made out to it, unless the URL says another name.  Without a
- * lock at first: nobody else has the link yet.
+ * The address that the link is opened to; a certificate is made out to it, unless the URL gives another name.  The
+ * first time without a lock, because nobody else has the link yet.
  */
 static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
@@ -37,7 +37,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     return DM_LOCATED;
 }
 
-/* A link whose hands have just been shaken when dm_sentinel_move() closes it finds out here. */
+/* A link that dm_sentinel_move() closes right after its handshake finds out here. */
 static bool is_at_place(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_sentinel_greeting *greeting = user;
@@ -125,7 +125,7 @@ static int next_round(void *user, struct dm_command *ret_round)
     return 1 + has_login(greeting);
 }
 
-/* An error's own words, behind a hint where the usual mistake is known. */
+/* The text of an error, after a hint if the usual mistake is known. */
 static bool complain(const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     const char *text = reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of unknown shape";
@@ -151,7 +151,7 @@ static bool complain_of_login(const redisReply *reply, char ret_reason[DM_REASON
     return false;
 }
 
-/* The digits alone tell sentinels apart, so nothing else is an id. */
+/* Only digits distinguish sentinels, so nothing else is an id. */
 static bool is_id(const char *text)
 {
     return strlen(text) == DM_SENTINEL_ID - 1 && strspn(text, "0123456789abcdef") == DM_SENTINEL_ID - 1;
@@ -173,7 +173,7 @@ static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_
     return true;
 }
 
-/* Sentinels are told apart by their ids, and no command is written for one of them. */
+/* All have the same number: sentinels are distinguished by their ids, and no command is written for a certain one. */
 static uint64_t ready(void *user)
 {
     (void)user;
@@ -189,7 +189,7 @@ static void asks_ready(void *user)
     sentinel->hooks->on_ready(sentinel->hooks->user, sentinel, sentinel->id);
 }
 
-/* The inbox of switches is open: one may have been missed before. */
+/* The subscription to switches is open: one may have been missed before. */
 static void hears_ready(void *user)
 {
     const struct dm_sentinel *sentinel = user;
@@ -208,8 +208,8 @@ static bool is_of_our_group(const struct dm_sentinel *sentinel, const redisReply
 }
 
 /*
- * The message is only a reason to ask, and each sentinel is heeded now and then: one that tells of switches without end
- * must not make all processes ask all sentinels without end.
+ * The message is only a reason to ask, and each sentinel's messages count only now and then: one that reports endless
+ * switches must not make all processes ask all sentinels endlessly.
  */
 static void take_message(void *user, const redisReply *reply, uint64_t peer)
 {
@@ -230,9 +230,9 @@ static void note_change(void *user)
     sentinel->hooks->on_change(sentinel->hooks->user);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------- */
 
-/* A sentinel has to answer within the time for which an answer counts. */
+/* A sentinel must answer within the time for which an answer counts. */
 static unsigned timeout_of(const struct dm_url *url, unsigned timeout_ms)
 {
     return timeout_ms < url->switch_ms / 2 ? timeout_ms : url->switch_ms / 2;
@@ -301,7 +301,9 @@ void dm_sentinel_free_unused(struct dm_sentinel *sentinel)
     free(sentinel);
 }
 
-/* An answer that is under way comes as none; a look-up or handshake under way ends with the old place. */
+/*
+ * A request under way gets no answer; a name look-up or handshake under way fails, because it was for the old address.
+ */
 void dm_sentinel_move(struct dm_sentinel *sentinel, const char *host, const char *port)
 {
     note_place(sentinel, host, port);
@@ -319,7 +321,7 @@ void dm_sentinel_reason(struct dm_sentinel *sentinel, char ret_reason[DM_REASON_
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* A question under way. */
+/* A request under way. */
 struct question {
     struct dm_sentinel *sentinel;
     int64_t sent_ns;
@@ -338,7 +340,7 @@ static bool is_port(const char *digits)
            port <= 65535;
 }
 
-/* Nil: the sentinel knows no master of that name.  False: nonsense. */
+/* Nil means that the sentinel knows no master of that name.  False: nonsense. */
 static bool read_master(const redisReply *reply, struct dm_master *ret_master)
 {
     *ret_master = (struct dm_master){ .host = "" };
@@ -372,7 +374,7 @@ static void take_master(void *user, const redisReply *reply)
     free(question);
 }
 
-/* The value behind the key in a list of keys and values. */
+/* The value after the key in a list of keys and values. */
 static const char *value_of(const redisReply *pairs, const char *key)
 {
     for (size_t i = 0; pairs->type == REDIS_REPLY_ARRAY && i + 1 < pairs->elements; i += 2) {
@@ -383,7 +385,7 @@ static const char *value_of(const redisReply *pairs, const char *key)
     return NULL;
 }
 
-/* A dm_reply_fn.  Without the right to ask there is no epoch. */
+/* a dm_reply_fn; without the right to ask there is no epoch */
 static void take_epoch(void *user, const redisReply *reply)
 {
     struct dm_sentinel *sentinel = user;
@@ -436,9 +438,9 @@ static bool post(struct dm_sentinel *sentinel, const char *word, dm_reply_fn han
 }
 
 /*
- * For the others first: the answers come in this order, and a sentinel that is alone must not be taken for the majority
- * because nobody else is known yet.  Then for the epoch, which belongs to the address behind it: a sentinel executes
- * both questions in one turn.
+ * Asks for the others first: the answers come in this order, and a single sentinel must not be taken for the majority
+ * because no other is known yet.  Then asks for the epoch, which belongs to the address that follows it: a sentinel
+ * executes both commands in one turn.
  */
 void dm_sentinel_ask(struct dm_sentinel *sentinel, bool with_others)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One sentinel: a link that asks who the master of a group is, and a link that hears of switches.
+ * One sentinel: a link that asks for the master of a group, and a link that subscribes to switches of masters.
  *
- * The loop thread alone opens, asks and reads; so the hooks are called in the loop thread, without locks.
+ * Only the loop thread opens, asks and reads, so the hooks are called in that thread, without locks.
  */
 #ifndef DM_REDIS_SENTINEL_SENTINEL_H
 #define DM_REDIS_SENTINEL_SENTINEL_H
@@ -20,25 +20,25 @@ struct dm_sentinel;
 struct dm_sentinel_hooks {
     /* The sentinel's own id is known, and the first question may be asked. */
     void (*on_ready)(void *user, struct dm_sentinel *sentinel, const char *id);
-    /* An answer to dm_sentinel_ask(); a master without host: no group of that name. */
+    /* The answer to dm_sentinel_ask(); a master without a host: there is no group of that name. */
     void (*on_master)(void *user, struct dm_sentinel *sentinel, const struct dm_master *master, int64_t asked_ns);
     /* The sentinel names these as all others. */
     void (*on_others)(void *user, struct dm_sentinel *sentinel, const struct dm_other *others, int count);
-    /* The sentinel tells of a switch of our master. */
+    /* The sentinel reports a switch of our master. */
     void (*on_switch)(void *user);
     /* As in struct dm_link_hooks. */
     void (*on_change)(void *user);
     void *user;
 };
 
-/* A greeting of a link to a sentinel. */
+/* The handshake of a link to a sentinel. */
 struct dm_sentinel_greeting {
     struct dm_sentinel *sentinel;
-    bool is_ear; /* of the link that hears of switches */
+    bool is_ear; /* of the link that subscribes to switches */
     int steps;   /* replies taken */
     int round;
-    char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT]; /* to which the link was opened last */
-    unsigned move;                                       /* the sentinel's number of moves by then */
+    char host[DM_SENTINEL_HOST], port[DM_SENTINEL_PORT]; /* where the link was last opened to */
+    unsigned move;                                       /* how often the sentinel had moved by then */
 };
 
 struct dm_sentinel {
@@ -49,23 +49,23 @@ struct dm_sentinel {
     unsigned moves;
     char id[DM_SENTINEL_ID];
     uint64_t epoch;  /* of the newest answer, as in struct dm_master */
-    int64_t heed_ns; /* its messages of switches are heeded from then on */
+    int64_t heed_ns; /* its messages of switches count from then on */
     struct dm_link *asks, *hears;
     struct dm_sentinel_greeting asks_greeting, hears_greeting;
 };
 
-/* NULL without memory or descriptors. */
+/* NULL if memory or descriptors run out. */
 struct dm_sentinel *dm_sentinel_new(const struct dm_url *url, int index, const char *host, const char *port,
                                     const struct dm_sentinel_hooks *hooks);
 void dm_sentinel_free_unused(struct dm_sentinel *sentinel);
 
-/* From now on another sentinel stands in this one's place, or the same by another address. */
+/* From now on this is another sentinel, or the same one at another address. */
 void dm_sentinel_move(struct dm_sentinel *sentinel, const char *host, const char *port);
 
-/* Copies a sentence for people: the address, and why there is no answer. */
+/* For people: the address, and why there is no answer. */
 void dm_sentinel_reason(struct dm_sentinel *sentinel, char ret_reason[DM_REASON_ROOM]);
 
-/* Asks for the master, and with `with_others` for the other sentinels; opens the links first, where they are closed. */
+/* Asks for the master and, with `with_others`, for the other sentinels; first opens links that are closed. */
 void dm_sentinel_ask(struct dm_sentinel *sentinel, bool with_others);
 
 /* For the loop thread, as the functions of struct dm_store_ops. */
