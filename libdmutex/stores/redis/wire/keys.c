@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The keys of a name are made once, when the process first uses the name, and lie in one block with their addresses and
- * lengths: a request copies nothing but pointers.
+ * The keys of a name are made once, when the process first uses it, in one block with their addresses and lengths, so
+ * that a request copies only pointers.
  */
 #include "stores/redis/wire/keys.h"
 
@@ -22,7 +22,7 @@ _Static_assert(sizeof condition_kinds / sizeof *condition_kinds == DM_COND_KEY_C
 /* The parts common to all keys of one mutex or condition. */
 struct object {
     const struct dm_naming *naming;
-    const char *name; /* group and leaf, or the id that an anonymous mutex has as its group */
+    const char *name; /* group and leaf, or the id that is the group of an anonymous mutex */
     int is_anonymous;
     const char *leaf_id; /* of an anonymous condition; NULL: the leaf of `name` */
 };
@@ -47,8 +47,8 @@ static char *encode(char *to, const char *from, size_t length)
 }
 
 /*
- * The encoding leaves no slash, brace or colon: so the tag ends at the first closing brace, and a cluster hashes the
- * group alone. An anonymous id is hexadecimal digits behind '~', which need no encoding.
+ * The encoding leaves no slash, brace or colon, so the tag ends at the first closing brace, and a Cluster hashes only
+ * the group.  An anonymous id is '~' and hexadecimal digits, which need no encoding.
  */
 static char *write_beginning(char *to, const struct object *object, size_t group, const char *kind)
 {
@@ -80,9 +80,9 @@ static char *write_key(char *to, const struct object *object, const char *kind)
 }
 
 /*
- * The room is for the longest possible keys, three bytes for each of the name, and is cut to size afterwards: a process
- * may have ten thousand names.  The texts' addresses are set last, because realloc() may move the block.  In a Cluster
- * the beginning of the inboxes' names stands behind the keys.
+ * Takes room for the longest possible keys, three bytes for each of the name, and cuts it to size afterwards, because a
+ * process may have ten thousand names.  The texts' addresses are set last, because realloc() may move the block.  In a
+ * Cluster the beginning of the inboxes' names follows the keys.
  */
 static struct dm_place *write_keys(const struct object *object, const char *const *kinds, int count)
 {
@@ -122,7 +122,7 @@ struct dm_place *dm_keys_new(const struct dm_naming *naming, const char *name, i
     return write_keys(&object, mutex_kinds, DM_KEY_COUNT);
 }
 
-/* In the group of the mutex, because a script may only use keys of one group in a cluster. */
+/* In the group of the mutex, because in a Cluster a script may only use keys of one group. */
 struct dm_place *dm_keys_new_condition(const struct dm_naming *naming, const char *id, const char *name,
                                        int is_anonymous)
 {
@@ -132,8 +132,8 @@ struct dm_place *dm_keys_new_condition(const struct dm_naming *naming, const cha
 }
 
 /*
- * Reads the key of the process by its first letter; the text behind the blank of 'd' is the key of the mutex, whose own
- * first letter says if the mutex is anonymous.
+ * The first letter of the process's key says what it is.  For 'd' the text after the blank is the key of the mutex,
+ * whose own first letter says whether the mutex is anonymous.
  */
 struct dm_place *dm_keys_of(const struct dm_naming *naming, const char *key)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All readers take any reply that hiredis can make, also of a server that is no Redis: types and lengths are looked at
- * before texts and elements.
+ * All readers accept any reply that hiredis can make, even from a server that is not Redis: they check types and
+ * lengths before texts and elements.
  */
 #include "stores/redis/wire/reply.h"
 
 #include <string.h>
 
 /*
- * The first word of an error decides, because servers change the words behind.  Valkey has the same words.  READONLY
- * and MASTERDOWN say "a replica", MOVED "a cluster", NOAUTH "restarted with another password": the greeting of a new
- * connection tells which.
+ * The first word of an error decides, because servers change the rest.  Valkey has the same words.  READONLY and
+ * MASTERDOWN mean "a replica", MOVED "a Cluster", NOAUTH "restarted with another password": the handshake of a new
+ * connection shows which.
  */
 static const struct {
     const char *prefix;
@@ -24,7 +24,7 @@ static const struct {
     { "WRONGTYPE", DM_ROW_REFUSED }, { "WRONGPASS", DM_ROW_REFUSED },   { "DMSTATE", DM_ROW_REFUSED },
 };
 
-/* Refuses by default: to repeat a request that the server will refuse again would never end. */
+/* Refuses by default: repeating a request that the server will refuse again would never end. */
 enum dm_error_row dm_reply_row(const redisReply *reply)
 {
     size_t word;
@@ -58,7 +58,7 @@ const char *dm_reply_refusal(const redisReply *reply)
     return code ? code : "an unknown answer";
 }
 
-/* 19 digits always fit into 64 bits; a sign, a blank or a hexadecimal digit is nonsense, unlike for strtoull(). */
+/* 19 digits always fit into 64 bits.  Unlike strtoull(), refuses a sign, a blank and a hexadecimal digit. */
 bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -74,7 +74,7 @@ bool dm_reply_digits(const char *text, size_t length, uint64_t *ret_number)
     return true;
 }
 
-/* Finds word `index` of a text: a space is between the words.  False if there is none. */
+/* Finds word `index` of a text of words with one space between them.  False if there is none. */
 static bool find_word(const redisReply *reply, size_t index, const char **ret_text, size_t *ret_length)
 {
     const char *text = reply->str, *end = text + reply->len;
@@ -102,7 +102,7 @@ bool dm_reply_is_host(const char *text, size_t length)
     return length > 0 && length <= HOST_MOST;
 }
 
-/* Scripts answer numbers above 2^53 as texts, because Lua's numbers are not exact there; so both types are read. */
+/* Reads both types: scripts return numbers above 2^53 as texts, because Lua's numbers are not exact there. */
 bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number)
 {
     const redisReply *element;
@@ -122,7 +122,7 @@ bool dm_reply_number(const redisReply *reply, size_t index, uint64_t *ret_number
     return true;
 }
 
-/* Compares the length, too: a text of the server may have a NUL in it. */
+/* Compares the length, too, because a text of the server may contain a NUL. */
 bool dm_reply_is(const redisReply *reply, const char *word)
 {
     const redisReply *first;

@@ -13,7 +13,7 @@
 
 /* ---- the slot of a key ------------------------------------------------------------------- */
 
-/* CRC16/XMODEM: the polynomial is 0x1021, and the register begins with 0. */
+/* CRC16/XMODEM: the polynomial is 0x1021, the initial value 0. */
 static unsigned crc16(const char *text, size_t length)
 {
     unsigned crc = 0;
@@ -26,7 +26,7 @@ static unsigned crc16(const char *text, size_t length)
     return crc;
 }
 
-/* Braces without a text between them are no tag, also if other braces stand behind. */
+/* Braces without a text between them are no tag, even if other braces follow. */
 unsigned dm_slot_of(const char *key, size_t length)
 {
     const char *open = memchr(key, '{', length);
@@ -40,9 +40,9 @@ unsigned dm_slot_of(const char *key, size_t length)
 }
 
 /*
- * A CRC that begins with 0 is linear: a bit of the text, flipped, always flips the same bits of the slot.  The letters
- * 'h'..'w' differ in four bits each, as the numbers 0..15 do; so a tag of four letters is a number of 16 bits.
- * tag_of_bit[i] is the number whose bits flip bit i of the slot alone, and tag_of_0 the tag of slot 0.
+ * A CRC with the initial value 0 is linear: flipping a bit of the text always flips the same bits of the slot.  The
+ * letters 'h'..'w' differ in four bits, as the numbers 0..15 do, so a tag of four letters is a number of 16 bits.
+ * tag_of_bit[i] is the number whose bits flip only bit i of the slot, and tag_of_0 the tag of slot 0.
  */
 void dm_slot_tag(unsigned slot, char ret_tag[DM_SLOT_TAG_ROOM])
 {
@@ -60,17 +60,17 @@ void dm_slot_tag(unsigned slot, char ret_tag[DM_SLOT_TAG_ROOM])
 
 /* ---- the map ----------------------------------------------------------------------------- */
 
-/* A Cluster should have no more than 1000 nodes, say its authors. */
+/* The authors of Redis Cluster recommend at most 1000 nodes. */
 #define HOSTS_MOST 1024
 #define HOST_ROOM 256
 
-/* Numbers that never came: no range of slots begins behind its end, and no master has port 0. */
+/* The initial values mark what never came: no range of slots begins after its end, and no master has port 0. */
 struct range {
     uint16_t first, last, port;
-    uint16_t host; /* the number of a host, counted from 1 on; 0: that of the server which tells the map */
+    uint16_t host; /* the number of a host, counted from 1; 0: the host of the server that sends the map */
 };
 
-/* Only what has come is written, so the pages of a small map are few. */
+/* Only what has come is written, so a small map uses few pages. */
 struct slots_map {
     struct dm_summary summary;
     bool is_nonsense;
@@ -117,7 +117,7 @@ static bool read_number(const struct dm_element *element, unsigned most, uint16_
     return true;
 }
 
-/* Masters with several ranges stand in each of them: their host is kept once. */
+/* A master with several ranges appears in each of them, but its host is kept once. */
 static bool find_host(struct slots_map *map, const struct dm_element *element, uint16_t *ret_host)
 {
     unsigned at = 0;
@@ -136,7 +136,7 @@ static bool find_host(struct slots_map *map, const struct dm_element *element, u
     return true;
 }
 
-/* A server that does not know its own address, or has several for clients, tells no host. */
+/* A server that does not know its own address, or has several for clients, gives no host. */
 static bool read_host(struct slots_map *map, const struct dm_element *element, uint16_t *ret_host)
 {
     if (element->type == REDIS_REPLY_NIL || is_text(element, ""))
@@ -145,7 +145,7 @@ static bool read_host(struct slots_map *map, const struct dm_element *element, u
            find_host(map, element, ret_host);
 }
 
-/* Host, port, id, and pairs of words.  A server that is to tell its name, and has no name, writes "?". */
+/* Host, port, id, and pairs of words.  A server that should announce a host name but has none writes "?". */
 static bool take_of_master(struct slots_map *map, int index, const struct dm_element *element)
 {
     struct range *range = &map->range[map->ranges - 1];
@@ -170,7 +170,7 @@ static bool take_of_pairs(struct slots_map *map, int index, const struct dm_elem
     return !map->is_ip_next || read_host(map, element, &map->range[map->ranges - 1].host);
 }
 
-/* First, last, the master, and the replicas, which are not looked at. */
+/* First, last, the master, and the replicas, which are ignored. */
 static bool take_of_range(struct slots_map *map, int index, const struct dm_element *element)
 {
     struct range *range = &map->range[map->ranges - 1];
@@ -182,7 +182,7 @@ static bool take_of_range(struct slots_map *map, int index, const struct dm_elem
     return index != 2 || element->type == REDIS_REPLY_ARRAY;
 }
 
-/* A dm_summary_kind's take().  Elements come in the order of the bytes: an array before what is in it. */
+/* The take() of a dm_summary_kind.  Elements come in the order of the bytes: an array before what is in it. */
 static void take_element(struct dm_summary *summary, const redisReadTask *task, const struct dm_element *element)
 {
     struct slots_map *map = (struct slots_map *)summary;
@@ -232,7 +232,7 @@ static bool is_sound(const struct slots_map *map, unsigned char *taken)
     return !map->is_nonsense;
 }
 
-/* `take` is called for good maps alone. */
+/* Calls `take` only for a good map. */
 bool dm_slots_read(const redisReply *reply, const char *asked_host, dm_slots_fn take, void *user)
 {
     const struct slots_map *map = (const struct slots_map *)reply;
@@ -252,7 +252,7 @@ bool dm_slots_read(const redisReply *reply, const char *asked_host, dm_slots_fn 
 
 /* ---- redirects --------------------------------------------------------------------------- */
 
-/* Digits, and behind them `mark`, at which *ret_end points. */
+/* Reads digits that are followed by `mark`, at which *ret_end then points. */
 static bool read_digits(const char *text, char mark, uint64_t least, uint64_t most, const char **ret_end,
                         unsigned *ret_number)
 {
@@ -266,7 +266,7 @@ static bool read_digits(const char *text, char mark, uint64_t least, uint64_t mo
     return true;
 }
 
-/* host:port: the last colon begins the port, because an IPv6 address has colons, and usually no brackets. */
+/* host:port.  The last colon precedes the port, because an IPv6 address has colons and usually no brackets. */
 static bool read_address(const char *address, const char *asked_host, struct dm_redirect *ret_redirect)
 {
     const char *colon = strrchr(address, ':'), *end;
