@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A reader of the map takes no lock: a slot's owner is a byte, a member stays for good, and a byte that is out of date
- * sends a request to a node that answers MOVED.
+ * A reader of the map takes no lock: a slot's owner is a byte, members are never removed, and a byte that is out of
+ * date sends a request to a node that answers MOVED.
  */
 #include "stores/redis/cluster/fleet_parts.h"
 
@@ -12,17 +12,17 @@
 #include "link/turns.h"
 #include "stores/redis/wire/reply.h"
 
-/* So long a call waits for a node before it looks for the slot again. */
+/* How long a call waits for a node before it looks the slot up again. */
 #define SLICE_MS 200
 
-/* A request that was sent on goes to the other node within this time, or asks both nodes again. */
+/* A redirected request goes to the other node within this time, or asks both nodes again. */
 #define AHEAD_NS (200 * DM_NS_PER_MS)
 
 /* ---- the hooks of a node, for the fleet -------------------------------------------------- */
 
 /*
- * Another server may be there than before.  A post that the server does not know is asked again by its sender, if the
- * sender is still there: the release of a quorum's hold is not, once a majority has answered.
+ * The server may be another one than before.  The sender of a post whose script the server does not know sends it
+ * again, if it still exists; the release of a quorum's hold does not, once a majority has answered.
  */
 static void forget_scripts(struct dm_member *member)
 {
@@ -30,7 +30,7 @@ static void forget_scripts(struct dm_member *member)
         __atomic_store_n(&member->is_unknown[i], true, __ATOMIC_RELAXED);
 }
 
-/* In a Cluster a link can be used once others vouch for the node, which is told then. */
+/* In a Cluster a link can be used once others vouch for the node. */
 static void commands_ready(void *user)
 {
     struct dm_member *member = user;
@@ -91,8 +91,8 @@ static int last_slot(const struct dm_member *member)
 }
 
 /*
- * The lowest slot: all processes find the same slot, and so the same mark.  The highest, if the lowest is under way.  A
- * node without slots has no mark: it is used for names ahead of their slots alone.
+ * The lowest slot, so that all processes find the same mark; the highest, if the lowest is moving.  A node without
+ * slots has no mark: it is only used for names ahead of their slots.
  */
 static bool find_tag(void *user, bool is_lowest_under_way, char ret_tag[DM_SLOT_TAG_ROOM],
                      char ret_reason[DM_REASON_ROOM])
@@ -122,11 +122,11 @@ static void forget_ahead(struct dm_fleet *fleet, struct dm_ahead *ahead)
 }
 
 /*
- * While a slot moves, its node sends a request on if the node has none of the request's keys (ASK).  Then the name
- * lives on the other node, because nothing new comes into being on the first one.  The key is compared, because another
- * name of the slot may not have moved yet, and would seem to be free on the other node.
+ * While a slot moves, its node redirects a request if it has none of its keys (ASK).  Then the name is on the other
+ * node, because nothing new is created on the first one.  We compare the key, because another name of the slot may not
+ * have moved yet, and would seem to be free on the other node.
  *
- * One request goes ahead, and soon: an operator may move the keys back, and begin the same move again.
+ * Only one request goes ahead, and soon: an operator may move the keys back, and start the same move again.
  */
 static struct dm_member *take_ahead(struct dm_fleet *fleet, const char *key, size_t length)
 {
@@ -148,7 +148,7 @@ static struct dm_member *take_ahead(struct dm_fleet *fleet, const char *key, siz
     return member;
 }
 
-/* In the place of the oldest; without memory the next request is sent on once more. */
+/* Replaces the oldest; without memory the next request is redirected once more. */
 static void note_ahead(struct dm_fleet *fleet, const char *key, size_t length, struct dm_member *member)
 {
     struct dm_ahead *ahead = &fleet->ahead[fleet->ahead_next++ % DM_FLEET_AHEAD];
@@ -178,7 +178,7 @@ struct dm_member *dm_fleet_of_args(struct dm_fleet *fleet, struct dm_args *args)
     return dm_fleet_of_slot(fleet, dm_fleet_is_clustered(fleet) ? dm_slot_of(key, length) : 0);
 }
 
-/* A name that is only ahead of the slot is noted; a slot that has moved changes the map. */
+/* Notes a name that is only ahead of its slot; changes the map for a slot that has moved. */
 bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, const char *key, size_t length,
                        const char *error)
 {
@@ -211,7 +211,7 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
     return true;
 }
 
-/* Without a member the map is missing. */
+/* Without a member, the map is what is missing. */
 void dm_fleet_wish(struct dm_fleet *fleet, struct dm_member *member)
 {
     __atomic_store_n(member ? &member->is_wished : &fleet->is_wished, true, __ATOMIC_RELAXED);
@@ -237,7 +237,7 @@ static void await_map(struct dm_fleet *fleet, unsigned slot, const struct dm_dea
     dm_slot_map_await(fleet->slot_map, is_known, &lookup, deadline);
 }
 
-/* A slice of a wait for `member`, or for the map.  In slices, because another node may serve the slot by now. */
+/* One slice of a wait for `member`, or for the map; in slices, because another node may serve the slot by now. */
 static bool await_slice(struct dm_fleet *fleet, struct dm_member *member, unsigned slot,
                         const struct dm_deadline *deadline)
 {
@@ -300,7 +300,7 @@ void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM])
         dm_slot_map_reason(fleet->slot_map, ret_reason);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------- */
 
 static void slot_map_changed(void *user)
 {
@@ -309,7 +309,7 @@ static void slot_map_changed(void *user)
     fleet->hooks.on_change(fleet);
 }
 
-/* The first member from the number on that serves a slot; NULL: the numbers are at an end. */
+/* The first member from `number` on that serves a slot; NULL: there is none left. */
 static struct dm_member *serving_from(const struct dm_fleet *fleet, unsigned number)
 {
     unsigned count = dm_fleet_count(fleet);
@@ -320,8 +320,8 @@ static struct dm_member *serving_from(const struct dm_fleet *fleet, unsigned num
 }
 
 /*
- * The servers of the URL, and then all masters of the map: the former may all be gone.  A node that a redirect or an
- * earlier map has named, and that serves nothing, shows no way: it may be anybody.
+ * The servers of the URL, and then all masters of the map, because the former may all be gone.  A node that serves
+ * nothing, which only a redirect or an earlier map has named, is not asked: it may be anybody.
  */
 static void find_host(void *user, unsigned number, struct dm_master *ret_place)
 {
@@ -418,7 +418,7 @@ void dm_fleet_fork_prepare(struct dm_fleet *fleet, enum dm_fork_stage stage)
         dm_tls_load_fork_prepare();
 }
 
-/* A node gives all its locks back at once. */
+/* A node releases all its locks at once. */
 void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage)
 {
     if (stage == DM_FORK_SHARED)
@@ -431,7 +431,7 @@ void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage)
         dm_mutex_unlock(&fleet->lock);
 }
 
-/* Locks are made anew, as the nodes make theirs. */
+/* Locks are reset, as those of the nodes are. */
 void dm_fleet_fork_child(struct dm_fleet *fleet)
 {
     dm_tls_load_fork_child();
@@ -439,6 +439,6 @@ void dm_fleet_fork_child(struct dm_fleet *fleet)
         dm_node_fork_child(&fleet->members[i]->node);
     if (fleet->slot_map)
         dm_slot_map_fork_child(fleet->slot_map);
-    fleet->is_ended = true; /* for the forking thread, if a handler interrupted its wait: no link opens */
+    fleet->is_ended = true; /* no link opens for the forking thread, if a signal handler interrupted its wait */
     dm_mutex_reset(&fleet->lock);
 }

@@ -4,14 +4,14 @@
  *
  *   slots   pure: keys to slots, replies of a Cluster         slot_map   asks a node for the map of all slots
  *   fleet   the nodes, and which node serves a slot           groups  inboxes of a Cluster, one for each group
- *   vouchers   pure: which masters have named a node lately
+ *   vouchers   pure: which masters have recently named a node
  *
  * A Cluster is as many stores as it has masters: each node has its own links, its own birth and its own grace, and a
- * name is on the node that serves the slot of the name's group (doc/design/cluster.md).
+ * name is on the node that serves the slot of its group (doc/design/cluster.md).
  *
- * Nodes are added and never removed: a thread may be about to use one.  A node that has served nothing for a while is
- * closed, and is not opened again; where there is no room for a new one, such a node stands for the new server.  A
- * thread that takes it for the server of before sends a request to a server that sends the request on.
+ * Nodes are added and never removed, because a thread may be about to use one.  A node that has served nothing for a
+ * while is closed, and not opened again; when there is no room for a new node, such a node is used for the new server.
+ * A thread that takes it for the earlier server then sends its request to a server that redirects it.
  */
 #ifndef DM_REDIS_CLUSTER_FLEET_H
 #define DM_REDIS_CLUSTER_FLEET_H
@@ -22,35 +22,35 @@
 #include "stores/redis/node/node.h"
 #include "stores/redis/wire/slots.h"
 
-#define DM_FLEET_MOST 200 /* nodes of a Cluster; fits a byte */
+#define DM_FLEET_MOST 200 /* nodes of a Cluster; must fit into a byte */
 
-/* The scripts that are posted. */
+/* The scripts that can be posted. */
 enum dm_posted_script { DM_POSTS_ACQUIRE, DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
 
 struct dm_fleet;
 
 /* A link, as the loop thread last saw it. */
 struct dm_watched {
-    uint64_t activity; /* of others, when the loop went to sleep */
-    bool is_ticking;   /* others read; the loop looks every TICK_NS */
+    uint64_t activity; /* by other threads, when the loop went to sleep */
+    bool is_ticking;   /* others read; the loop checks every TICK_NS */
 };
 
 struct dm_member {
     struct dm_fleet *fleet;
     unsigned index;
-    struct dm_url *url; /* the settings; the store's own if it is the only one, else the address is the node's */
+    struct dm_url *url; /* the settings; the store's own if this is the only member, else with the node's address */
     struct dm_node node;
-    unsigned slots;  /* that the node serves, by the map.  Atomic */
+    unsigned slots;  /* that the node serves, according to the map.  Atomic */
     bool has_served; /* some slot, at any time */
-    int64_t used_ns; /* the node was of use at that time, or later while it serves a slot */
+    int64_t used_ns; /* when the node was known to be of use; perhaps later, while it serves a slot */
     bool is_unknown
-        [DM_POSTED_SCRIPTS]; /* the next post sends the text: the server said so, or is new.  Atomic, a hint */
+        [DM_POSTED_SCRIPTS]; /* the next post sends the text: the server asked for it, or is new.  Atomic, a hint */
     bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
 
     /* Of a Cluster. */
     int64_t vouched_until_ns; /* the node is believed until then.  Atomic */
     struct dm_vouchers vouchers;
-    int64_t asked_ns; /* the node was asked for the map; 0: no question is under way */
+    int64_t asked_ns; /* when the node was asked for the map; 0: no such request is under way */
 
     /* The loop thread's. */
     struct dm_watched commands, inbox;
@@ -69,14 +69,14 @@ struct dm_fleet_hooks {
     void *user;
 };
 
-/* A request that the node of its slot has sent on: the name is on another node already, ahead of the slot. */
+/* A request that the node of its slot has redirected: its name is on another node already, ahead of the slot. */
 struct dm_ahead {
     char *key; /* the first key of the request */
     struct dm_member *member;
     int64_t until_ns;
 };
 
-#define DM_FLEET_AHEAD 256 /* of some batches of renewals */
+#define DM_FLEET_AHEAD 256 /* enough for a few batches of renewals */
 
 struct dm_fleet {
     struct dm_url *url;
@@ -90,23 +90,23 @@ struct dm_fleet {
 
     /* Of a Cluster, else NULL. */
     struct dm_slot_map *slot_map;
-    unsigned char *owners; /* of each slot: the member's index and one, 0: not known.  Atomic bytes */
+    unsigned char *owners; /* of each slot: the member's index plus one; 0: not known.  Atomic bytes */
 
-    struct dm_mutex lock; /* rank FLEET: guards all below, and all writing above */
+    struct dm_mutex lock; /* rank FLEET: guards all below, and all writes to the fields above */
     struct dm_ahead ahead[DM_FLEET_AHEAD];
-    unsigned ahead_count; /* of those that are in use.  Atomic */
+    unsigned ahead_count; /* how many of them are in use.  Atomic */
     unsigned ahead_next;
     unsigned masters;     /* members that serve a slot */
-    bool is_full;         /* the last map had a master for which there is no room */
-    int64_t refreshed_ns; /* when the map was last asked for, out of turn */
-    int64_t sought_ns;    /* when vouchers were last looked for, out of turn */
+    bool is_full;         /* the last map had a master for which there was no room */
+    int64_t refreshed_ns; /* when the map was last asked for out of turn */
+    int64_t sought_ns;    /* when vouchers were last sought out of turn */
 
     int64_t ask_ns;  /* when the masters are asked again.  Atomic */
     unsigned asked;  /* the member that was asked last.  Atomic */
     unsigned sought; /* the member whose link was opened last, to find vouchers.  Atomic */
 };
 
-/* channel: of the inbox, borrowed.  False without memory or descriptors. */
+/* channel: of the inbox, borrowed.  False if memory or descriptors run out. */
 bool dm_fleet_init(struct dm_fleet *fleet, struct dm_url *url, const char *channel, const struct dm_fleet_hooks *hooks);
 void dm_fleet_clear_unused(struct dm_fleet *fleet);
 
@@ -119,14 +119,14 @@ static inline unsigned dm_fleet_count(const struct dm_fleet *fleet)
 struct dm_member *dm_fleet_of_slot(const struct dm_fleet *fleet, unsigned slot);
 
 /*
- * The node for a script call: the node that serves the slot of the first key, by the map; or once, with is_asking, the
- * node that a redirect has named.  NULL: not known.  Takes the lock.
+ * The node for a script call: the one that serves the slot of the first key, according to the map; or once, with
+ * is_asking, the one that a redirect has named.  NULL: not known.  Takes the lock.
  */
 struct dm_member *dm_fleet_of_args(struct dm_fleet *fleet, struct dm_args *args);
 
 /*
- * The same, once the commands' link of the node is ready; the map is asked for meanwhile.  NULL when the deadline has
- * passed.  The only server of a store is returned at once.
+ * The same, but waits until the node's link for commands is ready, and asks for the map while waiting.  NULL when the
+ * deadline has passed.  The only server of a store is returned at once.
  */
 struct dm_member *dm_fleet_await(struct dm_fleet *fleet, struct dm_args *args, const struct dm_deadline *deadline);
 
@@ -137,8 +137,8 @@ static inline bool dm_fleet_is_serving(const struct dm_member *member)
 }
 
 /*
- * True if enough masters have named the member lately (stores/redis/cluster/vouchers.h), or a master has sent a request
- * on to the member, which has no slot yet; true for the only server.  Takes no lock.
+ * True if enough masters have recently named the member (stores/redis/cluster/vouchers.h), or if a master has
+ * redirected a request to it while it has no slot yet; true for the only server.  Takes no lock.
  */
 bool dm_fleet_is_vouched(void *member);
 
@@ -148,15 +148,18 @@ int dm_fleet_first_slot(const struct dm_member *member);
 /* Waits for the node of a slot, in the same way. */
 struct dm_member *dm_fleet_await_slot(struct dm_fleet *fleet, unsigned slot, const struct dm_deadline *deadline);
 
-/* A request could not be posted, because there is no node or no connection: the loop thread sees to it.  Quietly. */
+/*
+ * A request could not be posted, because there is no node or no connection: leaves that to the loop thread.  Calls no
+ * hooks.
+ */
 void dm_fleet_wish(struct dm_fleet *fleet, struct dm_member *member);
 
-/* Any node, for questions that any node can answer: ready, if there is one.  NULL: no node is known yet. */
+/* Any node, for questions that any node can answer; a ready one, if there is one.  NULL: no node is known yet. */
 struct dm_member *dm_fleet_any(struct dm_fleet *fleet);
 
 /*
- * True if the error of a reply to a call with this first key, or NULL: of a subscription, sends the call on to another
- * node, as dm_fleet_of_args() knows from now on.  No lock held.
+ * True if the error, a reply to a call with this first key (NULL: to a subscription), redirects it to another node;
+ * dm_fleet_of_args() knows that from now on.  No lock held.
  */
 bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, const char *key, size_t length,
                        const char *error);
@@ -164,7 +167,7 @@ bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, con
 /* Asks for the map, unless it was asked for just now.  No lock held. */
 void dm_fleet_refresh(struct dm_fleet *fleet);
 
-/* The loop thread calls the turn when the masters are to be asked again, while the process has any claim. */
+/* While the process has any claim, the loop thread calls dm_fleet_turn() when the masters must be asked again. */
 int64_t dm_fleet_ask_due_ns(const struct dm_fleet *fleet);
 void dm_fleet_turn(struct dm_fleet *fleet);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The map of a Cluster, and the vouchers: both are in the answers of the nodes to CLUSTER SLOTS.
+ * The map of a Cluster, and the vouchers: both are in the nodes' answers to CLUSTER SLOTS.
  *
- * A node is believed for half of `switch` from the questions on in which enough masters have named the node.  So, at
- * the end of the grace of the server that takes the node's place, nobody believes the node any more.
+ * A node is believed for half of `switch` after the requests in whose answers enough masters named it.  So nobody
+ * believes it any more at the end of the grace of the server that takes its place.
  */
 #include <string.h>
 
 #include "link/turns.h"
 #include "stores/redis/cluster/fleet_parts.h"
 
-/* The map is not asked for more often, out of turn; vouchers are not looked for more often. */
+/* The map is not asked for out of turn, and vouchers are not sought, more often than this. */
 #define REFRESH_NS (100 * DM_NS_PER_MS)
 
-/* Masters are asked so often within `switch`, and no more masters each time. */
+/* How often masters are asked within `switch`, and how many at a time. */
 #define ROUNDS_IN_SWITCH 4
 #define ASKED_MOST 5
 
@@ -54,7 +54,7 @@ bool dm_fleet_give_slot(struct dm_fleet *fleet, unsigned slot, struct dm_member 
     return true;
 }
 
-/* A master for which there is no room: whoever served the slot before does not. */
+/* A master for which there is no room serves the slot; the previous one no longer does. */
 static void leave_slot(struct dm_fleet *fleet, unsigned slot)
 {
     struct dm_member *before = dm_fleet_of_slot(fleet, slot);
@@ -74,9 +74,9 @@ static int64_t switch_ns(const struct dm_fleet *fleet)
 }
 
 /*
- * A node that gets its first slot is in no map before the end of the move: the master that sends a request on to the
- * node vouches for it, as long as others vouch for the master.  Nothing can have replaced the node, because a master
- * without slots is never replaced; one that had slots may have been.
+ * A node that gets its first slot is in no map until the move is complete, so a master that redirects a request to it
+ * vouches for it, while others vouch for that master.  Nothing can have replaced the node, because a master without
+ * slots is never replaced; one that had slots may have been.
  */
 bool dm_fleet_vouch_ahead(struct dm_member *member, const struct dm_member *from)
 {
@@ -90,17 +90,17 @@ bool dm_fleet_vouch_ahead(struct dm_member *member, const struct dm_member *from
     return !was_vouched && dm_fleet_is_vouched(member);
 }
 
-/* A map that is being taken, and the nodes that can be used from now on. */
+/* A map that is being read, and the nodes that can be used from now on. */
 struct taking {
     struct dm_fleet *fleet;
-    struct dm_member *by; /* NULL: the slot map, whose server may be any node by another name */
+    struct dm_member *by; /* NULL: the slot map, whose server may be any node under another name */
     int64_t asked_ns;
     bool has_changed; /* the map */
     bool is_full;     /* there is no room for a master */
     bool is_named[DM_FLEET_MOST], is_new[DM_FLEET_MOST];
 };
 
-/* A dm_slots_fn.  A slot without a master keeps the owner of before, which may come back. */
+/* a dm_slots_fn; a slot without a master keeps its previous owner, which may come back */
 static void take_range(void *user, unsigned first, unsigned last, const char *host, const char *port)
 {
     struct taking *taking = user;
@@ -130,7 +130,7 @@ static void vouch(struct taking *taking, struct dm_member *member)
     taking->is_new[member->index] = !was_vouched && dm_fleet_is_vouched(member);
 }
 
-/* A node that has no slot, by its own answer, has no voice. */
+/* A node that has no slot, according to its own answer, does not count. */
 static void vouch_for_all(struct taking *taking)
 {
     dm_assert_held(DM_RANK_FLEET);
@@ -167,7 +167,7 @@ static void tell_all_vouched(const struct taking *taking)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-/* Nodes that had no slot before, and calls that wait for the owner of a slot, look again. */
+/* Makes nodes that had no slot, and calls that wait for the owner of a slot, check again. */
 static void tell_map(struct dm_fleet *fleet)
 {
     unsigned count = dm_fleet_count(fleet);
@@ -207,7 +207,7 @@ bool dm_fleet_take_map(void *user, const struct redisReply *reply, const char *h
     return take(&taking, reply, host);
 }
 
-/* A dm_reply_fn: of a member. */
+/* a dm_reply_fn for a member */
 static void take_map_of_member(void *user, const struct redisReply *reply)
 {
     struct dm_member *member = user;
@@ -225,7 +225,7 @@ static void take_map_of_member(void *user, const struct redisReply *reply)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* One question to each node is under way at most, so that the time of an answer's question is known. */
+/* At most one request to each node is under way, so that we know when the request of an answer was sent. */
 static bool begin_question(struct dm_member *member)
 {
     struct dm_fleet *fleet = member->fleet;
@@ -263,8 +263,8 @@ static bool ask(struct dm_member *member)
 }
 
 /*
- * Each time others first, because a node may be cut off from the others.  Only masters of the map are asked: a node
- * that serves nothing may be anybody whom a redirect has named.  Returns how many were asked.
+ * Starts with other masters each time, because a node may be cut off from the rest.  Asks only masters of the map: a
+ * node that serves nothing may be anybody that a redirect has named.  Returns how many were asked.
  */
 static unsigned ask_some(struct dm_fleet *fleet, unsigned most)
 {
@@ -279,7 +279,7 @@ static unsigned ask_some(struct dm_fleet *fleet, unsigned most)
     return asked;
 }
 
-/* True, and the time is noted, if the last time was long enough ago. */
+/* If the last time was long enough ago, notes the time and returns true. */
 static bool is_due_again(struct dm_fleet *fleet, int64_t *last_ns)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -309,7 +309,7 @@ unsigned dm_fleet_ask_around(struct dm_fleet *fleet)
     return ask_some(fleet, ASKED_MOST);
 }
 
-/* Opens links until ASKED_MOST masters can be asked; each time others, because some masters may be gone. */
+/* Opens links until ASKED_MOST masters can be asked; other ones each time, because some may be gone. */
 void dm_fleet_find_vouchers(struct dm_fleet *fleet)
 {
     unsigned count = dm_fleet_count(fleet), found;
@@ -332,7 +332,7 @@ int64_t dm_fleet_ask_due_ns(const struct dm_fleet *fleet)
     return __atomic_load_n(&fleet->ask_ns, __ATOMIC_RELAXED);
 }
 
-/* Descriptors of nodes that have left, or were never there, are given back. */
+/* Closes the descriptors of nodes that have left, or never existed. */
 static void close_idle(struct dm_fleet *fleet)
 {
     unsigned count = dm_fleet_count(fleet);

@@ -5,10 +5,10 @@
  *   unsettled    no node is asked yet, or the node's link is down: tried again when that link is ready, when the map
  *                changes, and now and then
  *   asked        SSUBSCRIBE is on the way to a node
- *   heard        the node has said so
+ *   heard        the node has confirmed it
  *
- * A node ends a subscription when the slot leaves the node (sunsubscribe): the inbox is unsettled then.  All waiters
- * poll once an inbox is heard again, because grants may have been missed.
+ * A node ends a subscription when the slot leaves it (sunsubscribe); then the inbox is unsettled.  All waiters poll
+ * when an inbox is heard again, because grants may have been missed.
  *
  * The fleet's lock guards all; a link's lock nests in it.
  */
@@ -25,7 +25,7 @@
 
 #define BUCKETS 1024
 #define SLICE_MS 200
-#define AGAIN_NS (100 * DM_NS_PER_MS) /* an unsettled inbox is tried again so often */
+#define AGAIN_NS (100 * DM_NS_PER_MS) /* how often an unsettled inbox is tried again */
 #define UNUSED_NS (60 * DM_NS_PER_S)
 #define SWEEP_NS (10 * DM_NS_PER_S)
 
@@ -35,7 +35,7 @@ struct group {
     unsigned users;          /* threads in dm_groups_await() */
     struct dm_member *asked; /* NULL: unsettled */
     bool is_heard;           /* atomic: read under a link's lock, too */
-    bool was_heard;          /* once: messages may have been missed since */
+    bool was_heard;          /* earlier: messages may have been missed since then */
     int64_t used_ns;
     char channel[];
 };
@@ -48,7 +48,7 @@ struct dm_groups {
     struct group *buckets[BUCKETS];
     bool has_unsettled; /* atomic */
     bool is_poll_due;   /* an inbox is heard again.  Atomic */
-    bool is_refused;    /* the log has told that subscriptions are refused */
+    bool is_refused;    /* it has been logged that subscriptions are refused */
     int64_t again_ns, sweep_ns;
 };
 
@@ -108,7 +108,7 @@ static struct group *find_or_add(struct dm_groups *groups, const struct dm_place
 
 /* ---- subscribing ------------------------------------------------------------------------- */
 
-/* False without memory.  A link that breaks meanwhile is opened again, and then all is said again. */
+/* False without memory.  If the link breaks, it is opened again, and then everything is sent again. */
 static bool say(struct dm_link *link, const char *word, const char *channel)
 {
     struct dm_command command;
@@ -217,7 +217,7 @@ void dm_groups_note_use(struct dm_groups *groups, const struct dm_place *place)
     dm_mutex_unlock(&groups->fleet->lock);
 }
 
-/* A user keeps the group from being freed.  NULL without memory. */
+/* A user prevents the group from being freed.  NULL without memory. */
 static struct group *begin_use(struct dm_groups *groups, const struct dm_place *place)
 {
     struct group *group;
@@ -270,7 +270,7 @@ bool dm_groups_await(struct dm_groups *groups, const struct dm_place *place, con
     return is_able;
 }
 
-/* ---- news -------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 /* Calls `visit` for each group. */
 static void for_each(struct dm_groups *groups, void (*visit)(struct dm_groups *, struct group *, void *), void *user)
@@ -282,7 +282,7 @@ static void for_each(struct dm_groups *groups, void (*visit)(struct dm_groups *,
     }
 }
 
-/* The link is new: the node has forgotten all subscriptions of the link before. */
+/* The link is new: the node has forgotten the subscriptions of the previous one. */
 static void subscribe_again(struct dm_groups *groups, struct group *group, void *user)
 {
     if (group->asked == user || dm_fleet_of_slot(groups->fleet, group->slot) == user)
@@ -328,7 +328,10 @@ static struct group *group_of(const struct dm_groups *groups, const redisReply *
     return find(groups, dm_slot_of(channel->str, channel->len), channel->str, channel->len, "");
 }
 
-/* An inbox that was heard before may have missed messages: the loop thread lets all waiters poll, once for many. */
+/*
+ * An inbox that was heard before may have missed messages, so the loop thread makes all waiters poll, once for many
+ * inboxes.
+ */
 static void take_subscribed(struct dm_groups *groups, const struct dm_member *member, struct group *group)
 {
     if (group->asked != member || is_heard(group))
@@ -344,7 +347,7 @@ static void unsettle_unheard(struct dm_groups *groups, struct group *group, void
         unsettle(groups, group);
 }
 
-/* Which subscription is refused is not said: all that have no answer are asked for again. */
+/* The error does not say which subscription is refused, so all without an answer are requested again. */
 static void take_error(struct dm_groups *groups, struct dm_member *member, const redisReply *reply)
 {
     if (!dm_fleet_redirect(groups->fleet, member, NULL, 0, reply->str) && !groups->is_refused) {
@@ -448,7 +451,7 @@ void dm_groups_watch(const struct dm_groups *groups, struct dm_watch *watch)
         dm_watch_until(watch, groups->again_ns);
 }
 
-/* A sweep is made only when the loop wakes for another reason: a process that sleeps keeps its inboxes. */
+/* Sweeps only when the loop wakes up for another reason: a process that sleeps keeps its inboxes. */
 void dm_groups_turn(struct dm_groups *groups)
 {
     int64_t now_ns = dm_clock_boot_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of the members: added, found, and used again for other servers. */
+/* The list of members: adds and finds them, and uses them again for other servers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,14 +49,14 @@ static bool is_at(const struct dm_member *member, const char *host, const char *
     return strcmp(member->node.place.host, host) == 0 && strcmp(member->node.place.port, port) == 0;
 }
 
-/* Nothing is under way to the member, and nothing will be. */
+/* True if nothing is under way to the member, and nothing will be. */
 static bool is_free(struct dm_member *member)
 {
     return dm_fleet_is_idle(member) && !member->asked_ns && !dm_link_is_open(member->node.commands.link) &&
            !dm_link_is_open(member->node.inbox.link);
 }
 
-/* For a fleet that is full: the member that has been of no use for the longest time.  NULL: all are needed. */
+/* For a full fleet: the member that has been of no use for the longest time.  NULL: all are needed. */
 static struct dm_member *reuse(struct dm_fleet *fleet, const char *host, const char *port)
 {
     struct dm_member *oldest = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The link asks the next server of the URL whenever the link is opened: a server that cannot be reached, or does not
- * know the Cluster, costs one try of the link.
+ * Whenever the link is opened, it goes to the next server of the URL: a server that cannot be reached, or does not know
+ * the Cluster, costs one try of the link.
  */
 #include "stores/redis/cluster/slot_map.h"
 
@@ -21,11 +21,11 @@ struct dm_slot_map {
 
     /* The link's lock guards them. */
     struct dm_greeting greeting;
-    unsigned tries;         /* openings; the next opening goes to the next server */
+    unsigned tries;         /* openings; the next one goes to the next server */
     struct dm_master asked; /* of the last one */
 };
 
-/* ---- the greeter ------------------------------------------------------------------------- */
+/* ---- the handshake ------------------------------------------------------------------------- */
 
 static void read_login(void *user)
 {
@@ -76,7 +76,7 @@ static bool take(void *user, const struct redisReply *reply, char ret_reason[DM_
     return dm_greeting_take(&slot_map->greeting, reply, ret_reason);
 }
 
-/* All servers have this number: a question is for any of them. */
+/* All servers have this number, because requests are for any of them. */
 static uint64_t ready(void *user)
 {
     (void)user;
@@ -101,7 +101,7 @@ struct dm_command dm_slot_map_question(void)
     return command;
 }
 
-/* A dm_reply_fn.  The name of the host is the last opening's: the link has not been opened again since. */
+/* a dm_reply_fn; the host is that of the last opening, because the link has not been opened again since */
 static void take_map(void *user, const struct redisReply *reply)
 {
     struct dm_slot_map *slot_map = user;
@@ -138,7 +138,7 @@ static void note_change(void *user)
     slot_map->hooks.on_change(slot_map->hooks.user);
 }
 
-/* A closed link asks as soon as the link is open. */
+/* A closed link asks as soon as it is open. */
 void dm_slot_map_ask(struct dm_slot_map *slot_map)
 {
     if (dm_link_is_ready(slot_map->link))
@@ -163,7 +163,7 @@ void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_
     dm_link_reason(slot_map->link, ret_reason);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------- */
 
 static void hear_nothing(void *user, const struct redisReply *reply, uint64_t peer)
 {

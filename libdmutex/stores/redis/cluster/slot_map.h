@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks for the map of a Cluster: a link of its own, to one server after another until one answers.  So a replica shows
- * the way, too.
+ * Asks for the map of a Cluster: has a link of its own, and tries one server after another until one answers, which may
+ * be a replica.
  *
- * Once the nodes are known, and one can be asked, the map comes from there (stores/redis/cluster/fleet.c).
+ * Once the nodes are known, and one can be asked, the map comes from it (stores/redis/cluster/fleet.c).
  */
 #ifndef DM_REDIS_CLUSTER_SLOT_MAP_H
 #define DM_REDIS_CLUSTER_SLOT_MAP_H
@@ -17,31 +17,31 @@ struct dm_slot_map;
 
 /* Called without locks. */
 struct dm_slot_map_hooks {
-    /* The server to ask at the try `number`, counted from 0 on.  Called under the link's lock. */
+    /* The server to ask at try `number`, counted from 0.  Called under the link's lock. */
     void (*find_host)(void *user, unsigned number, struct dm_master *ret_place);
-    /* An answer to CLUSTER SLOTS, of the server `host`.  False if the answer is of no use: another server is asked. */
+    /* An answer to CLUSTER SLOTS by the server `host`.  False if it is of no use: then another server is asked. */
     bool (*on_map)(void *user, const struct redisReply *reply, const char *host);
     /* As in struct dm_link_hooks. */
     void (*on_change)(void *user);
     void *user;
 };
 
-/* The URL is the caller's, for as long as the slot map is there.  NULL without memory or descriptors. */
+/* Borrows the URL for as long as the slot map exists.  NULL if memory or descriptors run out. */
 struct dm_slot_map *dm_slot_map_new(const struct dm_url *url, const struct dm_slot_map_hooks *hooks);
 void dm_slot_map_free_unused(struct dm_slot_map *slot_map);
 
 /* Opens the link if need be, and asks.  No lock held. */
 void dm_slot_map_ask(struct dm_slot_map *slot_map);
 
-/* CLUSTER SLOTS; bytes NULL without memory.  To be freed by dm_command_free(). */
+/* The command CLUSTER SLOTS; bytes is NULL without memory.  The caller frees it with dm_command_free(). */
 struct dm_command dm_slot_map_question(void);
 
-/* Waits until is_met() says so, as dm_link_await(); dm_slot_map_tell_news() lets the threads look again. */
+/* Waits until is_met() returns true, as dm_link_await(); dm_slot_map_tell_news() makes waiting threads check again. */
 bool dm_slot_map_await(struct dm_slot_map *slot_map, bool (*is_met)(void *user), void *user,
                        const struct dm_deadline *deadline);
 void dm_slot_map_tell_news(struct dm_slot_map *slot_map);
 
-/* Copies a sentence for people: the server asked last, and why there is no answer. */
+/* For people: the server asked last, and why there is no answer. */
 void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_ROOM]);
 
 /* For the loop thread, as the functions of struct dm_store_ops. */

@@ -10,7 +10,7 @@ unsigned dm_vouchers_needed(unsigned masters)
     return majority < DM_VOUCHERS_MOST ? majority : DM_VOUCHERS_MOST;
 }
 
-/* The place of the voucher of `by`, or of the oldest one. */
+/* The slot with the voucher of `by`, or with the oldest one. */
 static struct dm_voucher *place_for(struct dm_vouchers *vouchers, unsigned by)
 {
     size_t i = 0;
@@ -20,7 +20,7 @@ static struct dm_voucher *place_for(struct dm_vouchers *vouchers, unsigned by)
     return &vouchers->newest[i];
 }
 
-/* Answers of two masters may come in another order than the questions. */
+/* Answers of two masters may arrive in another order than the requests were sent. */
 void dm_vouchers_take(struct dm_vouchers *vouchers, unsigned by, int64_t asked_ns)
 {
     struct dm_voucher *at = place_for(vouchers, by);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which masters of a Cluster have named one of them as a master, and when they were asked.  A master that was stopped
- * and goes on does not know yet that another server has taken its place, but the other masters do: they have elected
- * that server.  Decides only; has no socket, no thread and no clock.
+ * and goes on does not know yet that another server has taken its place; the other masters do, because they have
+ * elected that server.  Pure functions, without sockets, threads or clocks.
  */
 #ifndef DM_REDIS_CLUSTER_VOUCHERS_H
 #define DM_REDIS_CLUSTER_VOUCHERS_H
@@ -16,18 +16,18 @@ struct dm_voucher {
     int64_t asked_ns;
 };
 
-/* All zero: nobody has named the master. */
+/* All zero: no master has named it. */
 struct dm_vouchers {
-    struct dm_voucher newest[DM_VOUCHERS_MOST]; /* the newest first; each by another master */
+    struct dm_voucher newest[DM_VOUCHERS_MOST]; /* the newest first, each by another master */
 };
 
-/* So many must name a master, of that many masters: the majority that elects, but no more than DM_VOUCHERS_MOST. */
+/* How many of `masters` must name a master: the majority that elects, but no more than DM_VOUCHERS_MOST. */
 unsigned dm_vouchers_needed(unsigned masters);
 
-/* The master `by` has named the master, and was asked at that time. */
+/* Master `by` has named this one, and was asked at asked_ns. */
 void dm_vouchers_take(struct dm_vouchers *vouchers, unsigned by, int64_t asked_ns);
 
-/* All of the newest `needed` vouchers were asked for at that time or later; 0: there are fewer. */
+/* The time since which all of the newest `needed` vouchers were asked for; 0: there are fewer. */
 int64_t dm_vouchers_since_ns(const struct dm_vouchers *vouchers, unsigned needed);
 
 #endif
