@@ -26,7 +26,8 @@ function=${specification#*-F }
 "${function%% *}" "$1"
 printf '%s\n' "${COMPREPLY[@]}"
 SCRIPT
-answers() { "$bash" --norc --noprofile answers.bash "$completions/dmutex.bash" "$@" 2>>complaints | sort | xargs; }
+# Once: a command that is installed, too, is found twice.
+answers() { "$bash" --norc --noprofile answers.bash "$completions/dmutex.bash" "$@" 2>>complaints | sort -u | xargs; }
 offers() { is "$*" "$(answers "$@")" "$expected"; }
 
 # ---------------------------------------------------------------------------
