@@ -37,7 +37,7 @@ static bool is_loopback(const struct addrinfo *found)
     return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)(void *)found->ai_addr)->sin6_addr);
 }
 
-/* RFC 6761: a name of this machine whatever the name servers say. */
+/* RFC 6761: this is this machine's name, whatever the name servers say. */
 static bool is_localhost(const char *host)
 {
     size_t length = strlen(host), tail = strlen("localhost");
@@ -47,10 +47,10 @@ static bool is_localhost(const char *host)
 }
 
 /*
- * AI_ADDRCONFIG leaves out a family of which the machine has no address, because some name servers leave a question for
- * that family without an answer.  But it takes no account of loopback: on a host with IPv6 alone, 127.0.0.1 is left
- * out, also of a name in /etc/hosts; then the name servers are asked, which may be away.  So names of this machine, and
- * names that are not found with it for any reason, are looked up without it.
+ * AI_ADDRCONFIG leaves out a family of which the machine has no address, because some name servers do not answer
+ * questions about it.  But it does not count loopback addresses: on a host with only IPv6, it leaves out 127.0.0.1,
+ * even for a name in /etc/hosts, and then the name servers are asked, which may be unreachable.  So names of this
+ * machine, and names that are not found with the flag for any reason, are looked up without it.
  */
 static int look_up(const struct dm_address *address, bool may_block, struct addrinfo **ret_found)
 {
@@ -68,7 +68,7 @@ static int look_up(const struct dm_address *address, bool may_block, struct addr
     return getaddrinfo(address->host, address->port, &hints, ret_found);
 }
 
-/* The next one from `from` on, of a family or of the others. */
+/* The next one from `from` on that is of this family, or of another. */
 static const struct addrinfo *find_family(const struct addrinfo *from, int family, bool is_wanted)
 {
     while (from && (from->ai_family == family) != is_wanted)
@@ -87,7 +87,7 @@ static void add(struct dm_addresses *addresses, const struct addrinfo *found)
     addresses->count++;
 }
 
-/* The families take turns, so that all addresses of a broken one are not tried first. */
+/* The families alternate, so that not all addresses of a broken one are tried first. */
 static void add_all(struct dm_addresses *addresses, const struct addrinfo *found)
 {
     int family = found->ai_family;
@@ -140,7 +140,7 @@ static enum dm_found find_tcp(struct dm_addresses *addresses, const struct dm_ad
     return kind_of(error);
 }
 
-/* The path fits: the reader of URLs has compared the length, and calloc() has put the NUL behind. */
+/* The path fits: its length was checked when the URL was parsed. calloc() has put the NUL after it. */
 static enum dm_found find_path(struct dm_addresses *addresses, const char *path)
 {
     struct entry *entry = &addresses->entries[0];

@@ -23,14 +23,17 @@ int dm_args_init(struct dm_args *args, int count, int numbers)
     return 0;
 }
 
-/* The texts come first in the block, so their address is the block's.  Borrowed texts stay their owners'. */
+/*
+ * The pointers to the texts come first in the block, so their address is the block's.  The texts themselves stay their
+ * owners'.
+ */
 void dm_args_free(struct dm_args *args)
 {
     dm_block_give(args->texts);
 }
 
 /*
- * A miscount of arguments is a bug of the caller, and never the server's doing: ends the process instead of writing
+ * A wrong count of arguments is a bug of the caller, and never caused by a server: ends the process instead of writing
  * past the block.
  */
 void dm_args_bytes(struct dm_args *args, const char *text, size_t length)
@@ -46,7 +49,7 @@ void dm_args_text(struct dm_args *args, const char *text)
     dm_args_bytes(args, text, strlen(text));
 }
 
-/* Room of several numbers lies together, because `digits` is one array: the caller may write one longer text there. */
+/* The room of several numbers is contiguous, so the caller may write one longer text there. */
 char *dm_args_room(struct dm_args *args, int numbers)
 {
     char *room = args->digits[args->numbers];
@@ -58,8 +61,8 @@ char *dm_args_room(struct dm_args *args, int numbers)
 }
 
 /*
- * Writes decimal digits, and returns their end.  By hand, here and in dm_args_format(), because a lock and its unlock
- * send some thirty arguments with fifteen numbers: printf() took more than half of all instructions of such a pair.
+ * Numbers are written by hand, here and in dm_args_format(): a lock and its unlock send some thirty arguments with
+ * fifteen numbers, and printf() took more than half of all instructions of such a pair.
  */
 char *dm_number_write(char *to, uint64_t number)
 {
@@ -75,7 +78,7 @@ char *dm_number_write(char *to, uint64_t number)
     return to + length;
 }
 
-/* Sixteen hexadecimal digits, as scripts compare run ids: as texts. */
+/* Sixteen hexadecimal digits: scripts compare run ids as texts. */
 static char *write_run(char *to, uint64_t run)
 {
     for (int shift = 60; shift >= 0; shift -= 4)
@@ -90,14 +93,14 @@ void dm_args_number(struct dm_args *args, uint64_t number)
     dm_args_bytes(args, at, (size_t)(dm_number_write(at, number) - at));
 }
 
-/* Holds the place until the command is sent: the server that answers then may not be the server of now. */
+/* Reserves the place until the command is sent, because the server may be another one by then. */
 void dm_args_origin(struct dm_args *args)
 {
     args->origin_at = args->count;
     dm_args_bytes(args, dm_args_room(args, 2), 0);
 }
 
-/* May be called again for another server: the text is written anew, in the same room. */
+/* May be called again for another server: it overwrites the text in the same room. */
 void dm_args_set_server(struct dm_args *args, int64_t since_us, uint64_t run)
 {
     char *text = (char *)args->texts[args->origin_at], *end = text;
@@ -111,7 +114,7 @@ void dm_args_set_server(struct dm_args *args, int64_t since_us, uint64_t run)
     args->lengths[args->origin_at] = (size_t)(write_run(end, run) - text);
 }
 
-/* The most bytes before and behind an argument: "$", 20 digits, and two line ends. */
+/* The most bytes around an argument: "$", 20 digits, and two line ends. */
 #define FRAME_ROOM (1 + 20 + 2 + 2)
 
 static char *write_frame(char *to, char kind, size_t number)
@@ -133,8 +136,8 @@ static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 static const char speaking[] = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n";
 
 /*
- * The command that stands before, or "".  A server sends last to the connection that had something to send first.  So
- * with a reply to `speaking`, which has no effect, the reply to the command goes out behind the command's messages.
+ * The command to send before this one, or "".  A server sends last to the connection that had something to send first.
+ * So with the reply to `speaking`, which has no effect, the command's reply goes out after the command's messages.
  */
 static const char *ahead_of(const struct dm_args *args)
 {
@@ -144,8 +147,8 @@ static const char *ahead_of(const struct dm_args *args)
 }
 
 /*
- * An array of texts, each with its length, so that no byte of an argument can be taken for a command.  One block with
- * room for the longest lengths, which is given back after the sending.
+ * An array of texts, each with its length, so that no byte of an argument can be taken for a command.  One block, with
+ * room for the longest lengths, which is freed after sending.
  */
 struct dm_command dm_args_format(const struct dm_args *args)
 {
@@ -172,7 +175,7 @@ struct dm_command dm_args_format(const struct dm_args *args)
     };
 }
 
-/* Sets NULL, so that a second call frees nothing. */
+/* Sets NULL, so that a second call does nothing. */
 void dm_command_free(struct dm_command *command)
 {
     dm_block_give(command->bytes);

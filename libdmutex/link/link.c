@@ -19,7 +19,7 @@ void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_as
     call->is_asleep = is_asleep;
 }
 
-/* A follower sleeps on the thread's semaphore.  The leader sleeps in ppoll(), or spins, and looks at is_called. */
+/* A follower sleeps on its semaphore.  The leader sleeps in ppoll(), or spins and checks is_called. */
 void dm_link_wake(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -33,14 +33,14 @@ void dm_link_wake(struct dm_link *link, struct dm_caller *call)
     }
 }
 
-/* After a change of state: a caller may send now, or has to give up. */
+/* After a change of state: a caller may now send, or must give up. */
 static void wake_all(struct dm_link *link)
 {
     for (struct dm_caller *call = link->calls; call; call = call->next)
         dm_link_wake(link, call);
 }
 
-/* Calls that do not drain are passed over without a wake; without any drain the list is not walked. */
+/* Wakes only calls that drain; if there are none, the list is not searched. */
 static void wake_drained(struct dm_link *link)
 {
     for (struct dm_caller *call = link->draining ? link->calls : NULL; call; call = call->next) {
@@ -49,7 +49,7 @@ static void wake_drained(struct dm_link *link)
     }
 }
 
-/* To the thread that waits; without a thread nobody wants the reply any more. */
+/* To the thread that waits; if it has left, nobody wants the reply. */
 static void give_to_call(struct dm_link *link, struct dm_slot *slot)
 {
     struct dm_caller *call = slot->call;
@@ -97,7 +97,7 @@ static void enter(struct dm_link *link)
     dm_mutex_lock(&link->lock);
 }
 
-/* For a caller that holds a lock which handlers would take.  They stay in `finished` until the next leave. */
+/* For a caller that holds a lock which handlers would take.  The handlers stay in `finished` until the next leave. */
 static void leave_quietly(struct dm_link *link)
 {
     dm_link_hand_out(link);
@@ -112,7 +112,7 @@ bool dm_link_has_news(const struct dm_link *link)
     return link->finished || session->is_ready_news || session->is_change_news || session->must_prepare;
 }
 
-/* Slots go back for the next commands and messages, so that these need no malloc(). */
+/* Keeps the slots for later commands and messages, so that those need no malloc(). */
 static void spare_slots(struct dm_link *link, struct dm_slot *slot)
 {
     struct dm_slot *next;
@@ -125,7 +125,7 @@ static void spare_slots(struct dm_link *link, struct dm_slot *slot)
     dm_mutex_unlock(&link->lock);
 }
 
-/* The list is this thread's alone by now; a handler may use the link, and take any lock. */
+/* The list now belongs to this thread alone; a handler may use the link, and take any lock. */
 static void call_handlers(struct dm_link *link, struct dm_slot *finished)
 {
     for (struct dm_slot *slot = finished; slot; slot = slot->next) {
@@ -140,7 +140,7 @@ static void call_handlers(struct dm_link *link, struct dm_slot *finished)
         spare_slots(link, finished);
 }
 
-/* The greeter's own work, such as reading a password's file, is done before the session may go on. */
+/* The greeter's own work, such as reading a password file, is done before the session continues. */
 static void prepare_greeter(struct dm_link *link, const struct dm_prepared *prepared)
 {
     const struct dm_greeter *greeter = &link->session.greeter;
@@ -153,7 +153,7 @@ static void prepare_greeter(struct dm_link *link, const struct dm_prepared *prep
     dm_link_leave(link);
 }
 
-/* The helper thread: looks a name up, starts a server or shakes hands, which can block for long. */
+/* The helper thread: looks up a name, starts a server or does the TLS handshake, which may block for long. */
 static void *prepare(void *user)
 {
     struct dm_link *link = user;
@@ -172,7 +172,7 @@ static void *prepare(void *user)
     return NULL;
 }
 
-/* Without a thread the session fails like any opening, and the retry has its pause. */
+/* If no thread can be started, the session fails like any other opening, and is retried after a pause. */
 static void start_preparing(struct dm_link *link)
 {
     if (dm_thread_start(prepare, link) == 0)
@@ -209,7 +209,7 @@ void dm_link_leave(struct dm_link *link)
 
 /* ---- beginning and end ------------------------------------------------------------------- */
 
-/* The bell is opened here, because a leader that sleeps must be reachable from the first sleep on. */
+/* The bell is opened here, because a leader must be reachable from its first sleep on. */
 struct dm_link *dm_link_new(const struct dm_link_options *options, const struct dm_greeter *greeter,
                             const struct dm_link_hooks *hooks)
 {
@@ -229,7 +229,7 @@ struct dm_link *dm_link_new(const struct dm_link_options *options, const struct 
     return link;
 }
 
-/* Only the bell is a resource as yet: the session has opened nothing. */
+/* The bell is the only resource so far: the session has opened nothing. */
 void dm_link_free_unused(struct dm_link *link)
 {
     if (link)
@@ -250,7 +250,7 @@ void dm_link_end(struct dm_link *link, const char *reason)
 {
     enter(link);
     dm_session_end(&link->session, reason);
-    dm_link_hand_out(link); /* before the bell goes: rings for the leader */
+    dm_link_hand_out(link); /* before the bell is closed: it rings for the leader */
     dm_link_free_bell(link);
     dm_link_leave(link);
 }
@@ -269,7 +269,7 @@ bool dm_link_is_for_peer(const struct dm_link *link, const struct dm_command *co
     return command->peer == 0 || command->peer == link->session.peer;
 }
 
-/* Nobody waits for a posted command: the loop finds out that no answer comes. */
+/* Nobody waits for a posted command: it is the loop that notices if no answer comes. */
 static void want_turn(struct dm_link *link, const struct dm_slot *slot)
 {
     int64_t due_ns = slot->sent_ns + link->session.options.command_timeout_ms * DM_NS_PER_MS;
@@ -280,7 +280,10 @@ static void want_turn(struct dm_link *link, const struct dm_slot *slot)
     link->session.is_change_news = true;
 }
 
-/* A posted command does not wait for a connection, because the loop thread posts: its sender plans another try. */
+/*
+ * A posted command does not wait for a connection, because the loop thread posts, too: its sender schedules another
+ * try.
+ */
 static enum dm_link_result send_post(struct dm_link *link, const struct dm_command *command, dm_reply_fn handler,
                                      void *user)
 {
@@ -332,7 +335,7 @@ void dm_link_hold(struct dm_link *link)
     leave_quietly(link);
 }
 
-/* What the kernel does not take needs POLLOUT: the loop thread is told so. */
+/* Bytes that the kernel has not taken need POLLOUT, so the loop thread is told. */
 void dm_link_let_go(struct dm_link *link)
 {
     struct dm_session *session = &link->session;
@@ -362,13 +365,14 @@ void dm_link_want(struct dm_link *link)
     is_known = session->is_wanted;
     session->is_wanted = session->was_wanted = true;
     dm_session_open_if_due(session);
-    session->is_wanted = true;                            /* also after a failure at once: the next try is planned */
-    if (!is_known || session->state != DM_SESSION_CLOSED) /* else a caller that wants it each turn wakes itself */
+    session->is_wanted = true; /* even if opening fails at once: the next try is scheduled */
+    if (!is_known ||
+        session->state != DM_SESSION_CLOSED) /* otherwise a caller that wants the link in each turn would wake itself */
         session->is_change_news = true;
     dm_link_leave(link);
 }
 
-/* Any thread; a limit that is out of date by a moment makes a try a little early or late. */
+/* Any thread may call this; a limit that is slightly out of date only makes a try a little early or late. */
 void dm_link_limit_pauses(struct dm_link *link, unsigned most_ms)
 {
     enter(link);
@@ -411,7 +415,7 @@ void dm_link_rest(struct dm_link *link, const char *reason)
     dm_link_leave(link);
 }
 
-/* The number keeps a late word about the server before from closing the connection to the server of now. */
+/* The number prevents late news about an earlier server from closing the connection to the present one. */
 void dm_link_distrust(struct dm_link *link, uint64_t peer, const char *reason)
 {
     enter(link);
@@ -439,7 +443,7 @@ void dm_link_accept_answer(struct dm_link *link)
     dm_mutex_unlock(&link->lock); /* quietly */
 }
 
-/* May find the connection broken: the handlers of the lost slots wait for the next dm_link_work(). */
+/* May find the connection broken; the handlers of the lost slots are called by the next dm_link_work(). */
 int64_t dm_link_look(struct dm_link *link)
 {
     int64_t next_ns;
@@ -474,7 +478,10 @@ bool dm_link_is_ready(struct dm_link *link)
     return is_ready;
 }
 
-/* A server without TLS waits for the end of a line, and says nothing: so a caller may give up before the handshake. */
+/*
+ * A server without TLS waits for the end of a line, and sends nothing: so a caller may give up before the handshake
+ * ends.
+ */
 static bool is_in_first_handshake(const struct dm_session *session)
 {
     size_t length = strlen(session->reason), tail = sizeof DM_SESSION_NO_ANSWER - 1;
@@ -483,7 +490,7 @@ static bool is_in_first_handshake(const struct dm_session *session)
            strcmp(session->reason + length - tail, DM_SESSION_NO_ANSWER) == 0;
 }
 
-/* Copied under the lock, because the session writes the sentence anew with each failure. */
+/* Copied under the lock, because the session overwrites the sentence with each failure. */
 void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_session *session = &link->session;
@@ -513,7 +520,7 @@ void dm_link_count(struct dm_link *link, struct dm_link_traffic *ret_traffic)
     dm_mutex_unlock(&link->lock); /* quietly */
 }
 
-/* A copy of a moment: the loop thread sleeps by it, and on_change wakes the loop when the copy is out of date. */
+/* A snapshot: the loop thread sleeps by it, and on_change wakes the loop when it is out of date. */
 void dm_link_watch(struct dm_link *link, struct dm_link_watch *ret_watch)
 {
     const struct dm_session *session = &link->session;
@@ -553,7 +560,7 @@ void dm_link_note_turn(struct dm_link *link, int64_t turn_ns)
     dm_link_leave(link);
 }
 
-/* The loop thread's part, and the end of quiet posts: handlers that are due are called by the leave. */
+/* Called by the loop thread, and after quiet posts: dm_link_leave() calls the handlers that are due. */
 void dm_link_work(struct dm_link *link)
 {
     enter(link);
@@ -563,7 +570,7 @@ void dm_link_work(struct dm_link *link)
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-/* No rank stands between the two links of a node: fork() takes both, always the commands' first. */
+/* The two links of a node have the same rank: fork() takes both, always the one for commands first. */
 void dm_link_fork_prepare(struct dm_link *link)
 {
     dm_mutex_lock(&link->lock);
@@ -575,8 +582,8 @@ void dm_link_fork_parent(struct dm_link *link)
 }
 
 /*
- * The child has the forking thread alone, which a handler may have interrupted in a call; the memory of other threads'
- * calls is soon the stack of new threads.  Needs no lock: a half-changed list still leads forward to its end.
+ * The child has only the forking thread, which a handler may have interrupted in a call; the memory of other threads'
+ * calls will soon be the stacks of new threads.  Needs no lock: a half-changed list can still be followed to its end.
  */
 static void forget_other_threads(struct dm_link *link)
 {

@@ -41,7 +41,7 @@ enum dm_look_verdict dm_look_take(struct dm_look *look, enum dm_looked looked, i
     if (looked == DM_LOOKED_SAME)
         look->known_ns = sent_ns;
     else
-        look->asked_ns = look->known_ns; /* the next request looks again */
+        look->asked_ns = look->known_ns; /* the next request sends another look */
     if (looked == DM_LOOKED_SAME && is_known_for(look, most_ns, now_ns))
         return DM_LOOK_SENDS;
     if (looked == DM_LOOKED_OTHER || (has_waiting && look->under_way == 0))

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* -1 is "no stream" for all functions of stream.c; the rest of a pipe begins as zeros. */
+/* -1 means "no stream" to all functions of stream.c; the rest of a pipe begins as zeros. */
 void dm_pipe_init(struct dm_pipe *pipe)
 {
     pipe->stream.fd = -1;
@@ -19,8 +19,8 @@ bool dm_pipe_begin(struct dm_pipe *pipe)
 }
 
 /*
- * The read buffer is forgotten with the reader, because half a reply of one connection must not meet the next
- * connection's bytes.
+ * The reader goes with its buffer, because half a reply of one connection must not be joined to the next connection's
+ * bytes.
  */
 void dm_pipe_close(struct dm_pipe *pipe)
 {
@@ -34,10 +34,7 @@ void dm_pipe_close(struct dm_pipe *pipe)
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-/*
- * Slots are reused, so that a command of a busy link takes no memory from malloc(): a release must not fail for want of
- * memory.
- */
+/* Slots are reused, so that commands of a busy link need no malloc(): a release must not fail for lack of memory. */
 struct dm_slot *dm_pipe_take_slot(struct dm_pipe *pipe)
 {
     struct dm_slot *slot = pipe->spare;
@@ -49,14 +46,14 @@ struct dm_slot *dm_pipe_take_slot(struct dm_pipe *pipe)
     return slot;
 }
 
-/* The list never shrinks: a link keeps as many slots as were ever under way at once. */
+/* The list never shrinks: a link keeps as many slots as were ever in use at once. */
 void dm_pipe_spare_slot(struct dm_pipe *pipe, struct dm_slot *slot)
 {
     slot->next = pipe->spare;
     pipe->spare = slot;
 }
 
-/* `pushed` counts for good, so that a drain can wait for all slots of a moment and for none behind. */
+/* `pushed` is never reset, so that a drain can wait for all slots up to a moment, and for none after it. */
 void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot)
 {
     slot->next = NULL;
@@ -69,7 +66,7 @@ void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot)
     pipe->pushed++;
 }
 
-/* The answered slot is the caller's, who hands it out, spares it or frees it. */
+/* The slot is the caller's, which hands it out, spares it or frees it. */
 struct dm_slot *dm_pipe_pop(struct dm_pipe *pipe)
 {
     struct dm_slot *slot = pipe->first;
@@ -85,10 +82,7 @@ struct dm_slot *dm_pipe_pop(struct dm_pipe *pipe)
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-/*
- * Without memory the command cannot be sent in part: the caller closes the pipe, because half a command is in the
- * kernel.
- */
+/* Without memory the caller must close the pipe, because half a command is in the kernel. */
 static bool keep_for_later(struct dm_pipe *pipe, const char *bytes, size_t length)
 {
     char *out = realloc(pipe->out, pipe->out_length + length);
@@ -101,7 +95,7 @@ static bool keep_for_later(struct dm_pipe *pipe, const char *bytes, size_t lengt
     return true;
 }
 
-/* Bytes that the kernel does not take belong to the pipe; nothing overtakes the bytes. */
+/* The pipe keeps bytes that the kernel does not take; nothing overtakes them. */
 bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
 {
     bool is_kept = pipe->out_length || pipe->is_held || pipe->is_stopped;
@@ -114,7 +108,7 @@ bool dm_pipe_write(struct dm_pipe *pipe, const char *bytes, size_t length)
     return keep_for_later(pipe, bytes + sent, length - (size_t)sent);
 }
 
-/* The block is kept at its size for the next rest; it is freed with the connection. */
+/* The block keeps its size for the next use; it is freed with the connection. */
 bool dm_pipe_flush(struct dm_pipe *pipe)
 {
     size_t pending = dm_pipe_pending(pipe);
@@ -151,15 +145,15 @@ size_t dm_pipe_pending(const struct dm_pipe *pipe)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* The first slot is of the next reply; a listener has none. */
+/* The first slot is that of the next reply; a listener has none. */
 static void expect(struct dm_pipe *pipe)
 {
     dm_reader_expect(&pipe->reader, pipe->first ? pipe->first->summary : NULL);
 }
 
 /*
- * errno 0 tells an end of the stream from an error.  A full buffer says nothing about more bytes; a second read finds
- * out.
+ * errno 0 distinguishes the end of the stream from an error.  If the buffer is full there may or may not be more bytes;
+ * a second read finds out.
  */
 enum dm_pipe_read dm_pipe_read(struct dm_pipe *pipe)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands out, replies in, on one stream: each command sent has a slot, in the order of the bytes, and each reply
- * belongs to the first slot.
+ * Sends commands and receives replies on one stream: each command sent has a slot, in the order of the bytes, and each
+ * reply belongs to the first slot.
  *
- * A pipe decides nothing: a function that finds the stream broken says so, and the caller closes the pipe.  The
+ * A pipe decides nothing: a function that finds the stream broken reports it, and the caller closes the pipe.  The
  * caller's lock guards a pipe.
  */
 #ifndef DM_LINK_PIPE_H
@@ -22,14 +22,14 @@ struct dm_caller;
 
 enum dm_slot_kind {
     DM_SLOT_COMMAND,
-    DM_SLOT_AHEAD, /* of a command that stands before a command: nobody wants the reply */
+    DM_SLOT_AHEAD, /* of a command that was sent before the actual one: its reply is dropped */
     DM_SLOT_GREETING,
     DM_SLOT_LOOK,
     DM_SLOT_CONFIRM,
     DM_SLOT_MESSAGE
 };
 
-/* Where a reply goes: a command's to a thread that waits, to a handler, or, with neither, nowhere. */
+/* Where a reply goes: to a thread that waits, to a handler or, with neither, nowhere. */
 struct dm_slot {
     struct dm_slot *next;
     enum dm_slot_kind kind;
@@ -43,21 +43,23 @@ struct dm_slot {
     int64_t sent_ns;
 };
 
-/* Bytes read at once.  Not on a caller's stack, which may be as small as PTHREAD_STACK_MIN. */
+/*
+ * How many bytes are read at once.  The buffer is not on a caller's stack, which may be as small as PTHREAD_STACK_MIN.
+ */
 #define DM_PIPE_READ_ROOM (16 * 1024)
 
-/* Invariant: slots are in the order of the bytes sent; every command sent and not answered has a slot. */
+/* Invariant: the slots are in the order of the bytes sent, and every command that was sent and not answered has one. */
 struct dm_pipe {
     struct dm_stream stream;
     struct dm_reader reader;
     char in[DM_PIPE_READ_ROOM]; /* bytes between the stream and the reader */
-    char *out;                  /* bytes that the kernel did not take yet */
+    char *out;                  /* bytes that the kernel has not taken yet */
     size_t out_length;
-    bool is_held;    /* bytes are kept, to go out together */
-    bool is_stopped; /* bytes are kept until dm_pipe_go_on(), but for the first `before_stop` of `out` */
+    bool is_held;    /* bytes are kept, to be sent together */
+    bool is_stopped; /* all but the first `before_stop` bytes of `out` are kept until dm_pipe_go_on() */
     size_t before_stop;
     struct dm_slot *first, *last;
-    uint64_t pushed, popped; /* slots ever: how far replies have come */
+    uint64_t pushed, popped; /* how many slots ever: shows how far replies have come */
     struct dm_slot *spare;
 };
 
@@ -66,10 +68,10 @@ void dm_pipe_init(struct dm_pipe *pipe);
 /* A stream has been opened: makes the reader.  False without memory. */
 bool dm_pipe_begin(struct dm_pipe *pipe);
 
-/* Closes the stream, and forgets the bytes under way.  The slots stay, for the caller to take. */
+/* Closes the stream, and discards the bytes under way.  The slots stay, for the caller to take. */
 void dm_pipe_close(struct dm_pipe *pipe);
 
-/* A free slot, or NULL without memory; spared again, or freed. */
+/* A free slot, or NULL without memory.  The caller spares or frees it. */
 struct dm_slot *dm_pipe_take_slot(struct dm_pipe *pipe);
 void dm_pipe_spare_slot(struct dm_pipe *pipe, struct dm_slot *slot);
 
@@ -81,29 +83,29 @@ bool dm_pipe_flush(struct dm_pipe *pipe);
 void dm_pipe_stop(struct dm_pipe *pipe);
 void dm_pipe_go_on(struct dm_pipe *pipe);
 
-/* Bytes to send now, or when the stream has room. */
+/* How many bytes are left to send, now or when the stream has room. */
 size_t dm_pipe_pending(const struct dm_pipe *pipe);
 
-/* The slot of the bytes just written. */
+/* Appends the slot of the bytes just written. */
 void dm_pipe_push(struct dm_pipe *pipe, struct dm_slot *slot);
 
-/* The slot of the next reply; NULL: none is awaited. */
+/* Takes the slot of the next reply; NULL: none is awaited. */
 struct dm_slot *dm_pipe_pop(struct dm_pipe *pipe);
 
 /* What dm_pipe_read() found. */
 enum dm_pipe_read {
     DM_PIPE_NOTHING, /* no bytes */
     DM_PIPE_SOME,    /* all bytes that were there */
-    DM_PIPE_FULL,    /* maybe there are more */
-    DM_PIPE_ENDLESS, /* more bytes than a reply may have */
+    DM_PIPE_FULL,    /* there may be more */
+    DM_PIPE_ENDLESS, /* a reply has more bytes than allowed */
     DM_PIPE_CLOSED,  /* by the server */
     DM_PIPE_BROKEN   /* errno */
 };
 
-/* Reads one piece of bytes; dm_pipe_next() follows until *ret_reply is NULL. */
+/* Reads one piece; the caller then calls dm_pipe_next() until *ret_reply is NULL. */
 enum dm_pipe_read dm_pipe_read(struct dm_pipe *pipe);
 
-/* The next whole reply, or NULL; to be freed.  False for bytes that cannot be a reply of ours. */
+/* Returns the next complete reply, which the caller frees, or NULL.  False for bytes that cannot be a reply to us. */
 bool dm_pipe_next(struct dm_pipe *pipe, redisReply **ret_reply);
 
 #endif

@@ -11,7 +11,7 @@ static void open_by_hook(struct dm_prepared *prepared, const struct dm_link_opti
     prepared->stream = dm_stream_of(fd < 0 ? -1 : fd);
 }
 
-/* A handshake that has failed leaves the stream without TLS, and the caller closes the stream. */
+/* A failed handshake leaves the stream without TLS, and the caller closes it. */
 void dm_prepare(struct dm_prepared *prepared, const struct dm_link_options *options)
 {
     struct dm_address address = { .host = prepared->host, .port = prepared->port };

@@ -13,7 +13,7 @@
 #include "base/descriptor.h"
 #include "base/minmax.h"
 
-/* RFC 8305 recommends this pause, and none below 10 ms. */
+/* The pause that RFC 8305 recommends; it allows none below 10 ms. */
 #define PACE_MS 250
 #define PACE_MIN_MS 10
 
@@ -22,7 +22,7 @@ void dm_race_init(struct dm_race *race)
     *race = (struct dm_race){ .crowd = -1 };
 }
 
-/* Without an epoll, for want of a descriptor, the connects follow one another. */
+/* If no descriptor is left for an epoll, the connects are made one after another. */
 void dm_race_begin(struct dm_race *race, const struct dm_addresses *addresses, unsigned time_ms)
 {
     unsigned left = dm_addresses_left(addresses);
@@ -51,8 +51,8 @@ void dm_race_begin_with(struct dm_race *race, int fd)
 /* ---- connects ---------------------------------------------------------------------------- */
 
 /*
- * Commands are small and awaited: no Nagle.  Keepalive notices a peer that has silently gone when we only listen, and
- * the user timeout when we have sent bytes.
+ * Commands are small and awaited, so Nagle's algorithm is off.  A peer that has silently gone is noticed by keepalive
+ * if we only listen, and by the user timeout if we have sent bytes.
  */
 static void tune(int fd, unsigned user_timeout_ms)
 {
@@ -69,8 +69,8 @@ static void tune(int fd, unsigned user_timeout_ms)
 }
 
 /*
- * The connect goes on in the background, and POLLOUT says the end.  Non-blocking also for a unix socket, where a full
- * backlog is EAGAIN and would block.  -1 with errno.
+ * The connect continues in the background, and POLLOUT reports its end.  A Unix socket is non-blocking, too: with a
+ * full backlog connect() would block, and so gives EAGAIN.  Returns -1 with errno.
  */
 static int open_to(const struct sockaddr *address, socklen_t length, unsigned user_timeout_ms)
 {
@@ -102,7 +102,7 @@ static bool watch(const struct dm_race *race, int fd)
     return race->crowd < 0 || epoll_ctl(race->crowd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Taken out of the epoll before it is closed: with a copy in a forked child, a closed socket would stay there. */
+/* The socket is removed from the epoll before it is closed: if a forked child has a copy, it would stay there. */
 static void leave(struct dm_race *race, unsigned i)
 {
     if (has_crowd(race))
@@ -141,7 +141,7 @@ static void begin_next(struct dm_race *race, struct dm_addresses *addresses, uns
 
 /* ---- the race ---------------------------------------------------------------------------- */
 
-/* Connects that did not get their time count as not tried: their servers may be better than the winner turns out. */
+/* Connects that had too little time count as not tried: their servers may turn out better than the winner. */
 static int win(struct dm_race *race, struct dm_addresses *addresses, unsigned i)
 {
     int fd = race->runners[i].fd;
@@ -155,8 +155,8 @@ static int win(struct dm_race *race, struct dm_addresses *addresses, unsigned i)
 }
 
 /*
- * SO_ERROR is read only after an event: before the end of the connect the value is 0, and says that all is well.  The
- * program may have closed the number.
+ * SO_ERROR is read only after an event: before the connect has ended it is 0, as after success.  The program may have
+ * closed the socket.
  */
 static int error_of(const struct dm_runner *runner, short events)
 {
@@ -170,7 +170,7 @@ static int error_of(const struct dm_runner *runner, short events)
     return getsockopt(runner->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0 ? errno : error;
 }
 
-/* The connect that has succeeded, or -1; those that have failed are closed, and the next is due. */
+/* Returns the connect that has succeeded, or -1.  Closes those that have failed, and makes the next one due. */
 static int look(struct dm_race *race, int64_t now_ns)
 {
     struct pollfd pollers[DM_ADDRESSES_MOST];
@@ -203,7 +203,7 @@ int dm_race_step(struct dm_race *race, struct dm_addresses *addresses, unsigned 
     int64_t now_ns = dm_clock_boot_ns();
     int winner;
 
-    if (race->crowd >= 0 && !has_crowd(race)) /* the program has closed it, and the number may be its own by now */
+    if (race->crowd >= 0 && !has_crowd(race)) /* the program has closed it, and the number may now be its own */
         race->crowd = -1;
     winner = look(race, now_ns);
     while (winner < 0 && race->next_ns <= now_ns && may_begin(race, addresses)) {
@@ -248,7 +248,7 @@ void dm_race_end(struct dm_race *race)
     close_crowd(race);
 }
 
-/* Without EPOLL_CTL_DEL: the epoll is the parent's, too. */
+/* Does not use EPOLL_CTL_DEL: the parent shares the epoll. */
 void dm_race_forget(struct dm_race *race)
 {
     for (unsigned i = 0; i < race->count; i++)

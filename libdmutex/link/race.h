@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connects to several addresses of one server side by side (the idea of RFC 8305): the next connect begins a moment
- * after the one before, or as soon as that one has failed; the first that succeeds wins, and the others are closed.  An
- * address that swallows packets costs a quarter of a second so, and not all of the time.
+ * Connects to several addresses of one server in parallel (the idea of RFC 8305): each connect begins a moment after
+ * the previous one, or as soon as that has failed.  The first that succeeds wins, and the others are closed.  So an
+ * address that drops packets costs a quarter of a second, and not all of the time.
  *
  * Never blocks and knows no threads: the caller's lock guards a race.
  */
@@ -30,19 +30,21 @@ struct dm_race {
 
 void dm_race_init(struct dm_race *race);
 
-/* Begins with the addresses that are left in this round, all of which begin within half of the time. */
+/*
+ * Begins a race between the addresses that are left in this round.  All their connects begin within half of the time.
+ */
 void dm_race_begin(struct dm_race *race, const struct dm_addresses *addresses, unsigned time_ms);
 
-/* The race is over, with a socket that somebody else has connected. */
+/* Begins a race that is already won, by a socket that somebody else has connected. */
 void dm_race_begin_with(struct dm_race *race, int fd);
 
 /*
- * Does what can be done now.  0: *ret_fd is connected, and the others are closed.  EINPROGRESS: not yet.  Else the
+ * Does what can be done now. 0: *ret_fd is connected, and the others are closed.  EINPROGRESS: not yet.  Otherwise the
  * errno value of the last failure: all addresses of the round have been tried.
  */
 int dm_race_step(struct dm_race *race, struct dm_addresses *addresses, unsigned user_timeout_ms, int *ret_fd);
 
-/* What to poll for dm_race_step(), and when to call it without an event; DM_NEVER. */
+/* What to poll before calling dm_race_step(), and when to call it without an event; DM_NEVER: only then. */
 int dm_race_fd(const struct dm_race *race);
 short dm_race_events(const struct dm_race *race);
 int64_t dm_race_due_ns(const struct dm_race *race, const struct dm_addresses *addresses);

@@ -11,26 +11,26 @@ struct limits {
     size_t elements, elements_of_reply, bytes;
 };
 
-/* A renewal of 100 locks answers 101 elements; INFO is some kilobytes. */
+/* The reply to a renewal of 100 locks has 101 elements; INFO has a few kilobytes. */
 static const struct limits usual = { 1024, 4096, 256 * 1024 };
 
 /*
- * A map has at most 16384 ranges, each with servers of 4 to 8 elements and some hundred bytes: 4 MB with three servers
- * each.  This bounds the work; the memory is the summary's.
+ * A map has at most 16384 ranges, each with servers of 4 to 8 elements and about a hundred bytes: 4 MB with three
+ * servers each.  This limits the work; the memory is limited by the summary.
  */
 static const struct limits of_summary = { 16384, 16384 * 64, 16 * 1024 * 1024 };
 
 /*
- * Arrays within arrays.  A map of slots has four levels, all other replies fewer.  From 1.0 on hiredis itself has no
- * limit: it frees a reply by recursion, and so the server could use up our stack.  With at most seven levels hiredis
- * also never needs more than its first nine tasks.
+ * How deep arrays may be nested.  A map of slots has four levels, all other replies fewer. hiredis has no limit since
+ * 1.0, and frees a reply recursively, so a server could exhaust our stack.  With at most seven levels hiredis also
+ * never needs more than its first nine tasks.
  */
 #define LEVELS_MOST 7
 
-/* Longer arrays are hiredis' own. */
+/* Longer arrays are made by hiredis. */
 #define BLOCK_ELEMENTS_MOST 16
 
-/* hiredis's own functions, except those that reserve room for a reply; and those that keep nothing of a reply. */
+/* hiredis' functions, but with our own for making a reply; and those that keep nothing of a reply. */
 static redisReplyObjectFunctions capped, summing;
 
 #if HIREDIS_MAJOR >= 1
@@ -39,7 +39,7 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-/* hiredis' own, called by ours. */
+/* hiredis' function, called by ours. */
 static void *(*create_array)(const redisReadTask *, element_count);
 static void *(*create_string)(const redisReadTask *, char *, size_t);
 static void *(*create_integer)(const redisReadTask *, long long);
@@ -50,7 +50,7 @@ static const struct limits *limits_of(const struct dm_reader *reader)
     return reader->kind ? &of_summary : &usual;
 }
 
-/* False if a reply would have more elements than any of ours, in one array or in all. */
+/* False if a reply would have more elements than any that we can get, in one array or in total. */
 static bool is_within_limits(struct dm_reader *reader, element_count elements)
 {
     const struct limits *limits = limits_of(reader);
@@ -62,7 +62,7 @@ static bool is_within_limits(struct dm_reader *reader, element_count elements)
     return reader->elements <= limits->elements_of_reply;
 }
 
-/* Tasks are a stack: the parent of an array is the array around it. */
+/* Tasks form a stack: the parent of an array is the array around it. */
 static bool is_too_deep(const redisReadTask *task)
 {
     int levels = 1;
@@ -75,11 +75,11 @@ static bool is_too_deep(const redisReadTask *task)
 /* ---- replies without malloc() ------------------------------------------------------------ */
 
 /*
- * A reply of the usual calls in one block (base/block.h): a text, a number, or an array of these, as messages are.
- * What does not fit, or lies deeper, is hiredis' own object, within ours where it is an element.
+ * A reply of the usual calls, in one block (base/block.h): a text, a number, or an array of these, as messages are.
+ * What does not fit, or is nested deeper, is an object of hiredis; if it is an element, our reply contains it.
  */
 struct block_reply {
-    redisReply root; /* first: the block is known by the reply's address */
+    redisReply root; /* first: the block has the reply's address */
     size_t used;     /* of `room` */
     _Alignas(redisReply *) char room[DM_BLOCK_ROOM - sizeof(redisReply) - sizeof(size_t)];
 };
@@ -98,7 +98,7 @@ static void *reserve(struct block_reply *reply, size_t size)
     return at;
 }
 
-/* A reply with `size` bytes of room at *ret_room.  NULL: a block, or all blocks, are too small for it. */
+/* Begins a reply with `size` bytes of room at *ret_room.  NULL: it does not fit into a block. */
 static struct block_reply *begin_reply(int type, size_t size, void *ret_room)
 {
     struct block_reply *reply = size < sizeof reply->room ? dm_block_take(sizeof *reply) : NULL;
@@ -113,7 +113,7 @@ static struct block_reply *begin_reply(int type, size_t size, void *ret_room)
     return reply;
 }
 
-/* An element of a reply in a block, of which no part is in another element.  NULL: hiredis is to make it. */
+/* Adds an element to a reply in a block.  NULL: hiredis must make it. */
 static redisReply *add_element(const redisReadTask *task, size_t size, void *ret_room)
 {
     struct block_reply *reply;
@@ -131,7 +131,7 @@ static redisReply *add_element(const redisReadTask *task, size_t size, void *ret
     return element;
 }
 
-/* With `size` bytes of room, at *ret_room. */
+/* Makes a reply or element with `size` bytes of room at *ret_room. */
 static redisReply *make(const redisReadTask *task, size_t size, void *ret_room)
 {
     struct block_reply *reply;
@@ -142,7 +142,7 @@ static redisReply *make(const redisReadTask *task, size_t size, void *ret_room)
     return reply ? &reply->root : NULL;
 }
 
-/* Other types are of a protocol that we do not ask for. */
+/* The other types belong to a protocol version that we do not ask for. */
 static bool is_text(int type)
 {
     return type == REDIS_REPLY_STRING || type == REDIS_REPLY_STATUS || type == REDIS_REPLY_ERROR;
@@ -187,7 +187,7 @@ static void *create_short_array(const redisReadTask *task, size_t elements)
     return reply;
 }
 
-/* hiredis calls this before reserving the array: NULL ends the parsing with an error, and the session with it. */
+/* hiredis calls this to make an array: NULL ends the parsing with an error, and so the session. */
 static void *create_array_capped(const redisReadTask *task, element_count elements)
 {
     void *reply = NULL;
@@ -215,7 +215,7 @@ void dm_reply_free(redisReply *reply)
     dm_block_give(reply);
 }
 
-/* As hiredis frees a reply that is half parsed. */
+/* Called by hiredis to free a half-parsed reply. */
 static void free_object(void *reply)
 {
     dm_reply_free(reply);
@@ -224,7 +224,7 @@ static void free_object(void *reply)
 /* ---- replies that are not kept ------------------------------------------------------------ */
 
 /*
- * hiredis keeps an object for each element as long as the elements inside it are read, and gives it to nobody else: the
+ * hiredis needs an object for each element while it reads the elements inside, and passes it to nobody else: the
  * summary stands for all of them.
  */
 static void *show(const redisReadTask *task, const struct dm_element *element)
@@ -283,7 +283,7 @@ static void *sum_bool(const redisReadTask *task, int number)
 
 /* ---- the reader -------------------------------------------------------------------------- */
 
-/* Always the same values, so two threads may write them in any order. */
+/* The values are always the same, so two threads may write them in any order. */
 static void learn_functions(const redisReader *hiredis)
 {
     __atomic_store_n(&create_array, hiredis->fn->createArray, __ATOMIC_RELAXED);
@@ -305,7 +305,7 @@ static void learn_functions(const redisReader *hiredis)
     };
 }
 
-/* The table of functions is shared by all readers and has no lock: a flag, set last, says that the table is whole. */
+/* The table of functions is shared by all readers and has no lock: a flag, set last, says that it is complete. */
 bool dm_reader_begin(struct dm_reader *reader)
 {
     static bool is_learned;
@@ -329,7 +329,7 @@ void dm_reader_expect(struct dm_reader *reader, const struct dm_summary_kind *ki
     reader->hiredis->fn = kind ? &summing : &capped;
 }
 
-/* Frees the half-parsed reply, too; whole replies are the caller's since dm_reader_next(). */
+/* Frees a half-parsed reply, too; complete ones belong to the caller of dm_reader_next(). */
 void dm_reader_end(struct dm_reader *reader)
 {
     if (reader->hiredis)
@@ -338,8 +338,8 @@ void dm_reader_end(struct dm_reader *reader)
 }
 
 /*
- * Counts the bytes of the present reply, not of the connection: a long-lived connection must not reach the limit by
- * age.  hiredis holds what is not parsed yet, of a long reply only the element that has not come as a whole.
+ * Counts the bytes of the current reply, not of the connection: a long-lived connection must not reach the limit.
+ * hiredis holds what is not parsed yet; of a long reply, only the incomplete element.
  */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length)
 {
@@ -348,7 +348,7 @@ bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length)
            redisReaderFeed(reader->hiredis, bytes, length) == REDIS_OK;
 }
 
-/* A whole reply takes its bytes off the budget, and the rest of the buffer belongs to the reply behind. */
+/* After a complete reply the count begins again: the rest of the buffer belongs to the next reply. */
 bool dm_reader_next(struct dm_reader *reader, redisReply **ret_reply)
 {
     redisReader *hiredis = reader->hiredis;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hiredis' reader with limits: we do not trust a server, which could announce an array without end.  The reader refuses
- * replies that no command of ours gets: too many elements, too deep, too long.
+ * hiredis' reader, with limits: a server is not trusted, and could announce an endless array.  The reader refuses
+ * replies that no command of ours can get: with too many elements, too deep, too long.
  *
- * One reply, the map of a Cluster's slots, may be longer than all others.  It is never there as a whole: whoever asks
- * for it gives a kind of summary, which is shown each element as it comes, and keeps what it needs in bounded room.
+ * One reply, the map of a Cluster's slots, may be longer than all others.  It is never in memory as a whole: the code
+ * that asks for it provides a summary, which is shown each element as it arrives, and keeps what it needs in bounded
+ * room.
  */
 #ifndef DM_LINK_READER_H
 #define DM_LINK_READER_H
@@ -13,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* An element of a long reply, which is gone after the call.  The task tells its place: index and parents. */
+/* An element of a long reply, valid only during the call.  The task has its place: index and parents. */
 struct dm_element {
     int type;         /* REDIS_REPLY_ARRAY, _STRING, _INTEGER, _NIL, or another */
     const char *text; /* of a string; no NUL ends it */
@@ -44,18 +45,18 @@ bool dm_reader_begin(struct dm_reader *reader);
 void dm_reader_end(struct dm_reader *reader);
 
 /*
- * The next reply, if it is an array, may be long, and becomes a summary of that kind; NULL: a usual reply.  Called
+ * If the next reply is an array, it may be long, and becomes a summary of that kind; NULL: an ordinary reply.  Called
  * before each feed and each reply.
  */
 void dm_reader_expect(struct dm_reader *reader, const struct dm_summary_kind *kind);
 
-/* False for a reply of more than 256 KiB; where a summary is expected, for a part or a whole that is too long. */
+/* False for a reply of more than 256 KiB or, where a summary is expected, if an element or the whole is too long. */
 bool dm_reader_feed(struct dm_reader *reader, const char *bytes, size_t length);
 
-/* The next whole reply, or NULL; to be freed by dm_reply_free().  False for bytes that cannot be a reply of ours. */
+/* The next complete reply, or NULL; freed by dm_reply_free().  False for bytes that cannot be a reply to us. */
 bool dm_reader_next(struct dm_reader *reader, redisReply **ret_reply);
 
-/* Frees a reply of dm_reader_next(), or of hiredis' own making; NULL is allowed.  Any thread. */
+/* Frees a reply of dm_reader_next() or of hiredis itself; NULL is allowed.  Any thread may call it. */
 void dm_reply_free(redisReply *reply);
 
 #endif

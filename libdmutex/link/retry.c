@@ -5,20 +5,20 @@
 #include "base/ident.h"
 #include "base/minmax.h"
 
-/* The limits of a pause: at first, for long, and at last. */
+/* The limits of a pause: at first, for most of the time, and in the end. */
 #define RETRY_MIN_MS 10
 #define RETRY_USUAL_MS 250
 #define RETRY_MAX_MS 2000
 #define FAILURES_USUAL 64   /* with that limit */
-#define FAILURES_STEP 8     /* with each limit behind it */
-#define FAILURES_ANSWERED 1 /* at most, where a command was answered before the connection broke */
+#define FAILURES_STEP 8     /* with each later limit */
+#define FAILURES_ANSWERED 1 /* at most, if a command was answered before the connection broke */
 
-/* So long a connection must be of use before the connection counts as back. */
+/* How long a connection must be in use before it counts as restored. */
 #define USE_NS DM_NS_PER_S
 
 /*
- * Doubles from RETRY_MIN_MS on, stays at RETRY_USUAL_MS for long, since a restart takes seconds, then doubles to
- * RETRY_MAX_MS: a thousand processes without a server must not wear the network out.
+ * Doubles from RETRY_MIN_MS on, stays at RETRY_USUAL_MS for a while, since a restart takes seconds, then doubles up to
+ * RETRY_MAX_MS: a thousand processes without a server must not burden the network.
  */
 static int64_t limit_ms_of(const struct dm_retry *retry)
 {
@@ -33,14 +33,14 @@ static int64_t limit_ms_of(const struct dm_retry *retry)
     return limit_ms;
 }
 
-/* Behind a failure.  The random part stays the same, also if the limit has changed since. */
+/* Schedules the next try after the last failure.  The random part stays the same even if the limit has changed. */
 static void plan(struct dm_retry *retry)
 {
     retry->due_ns = retry->failed_ns + limit_ms_of(retry) * (DM_NS_PER_MS / 1000) * retry->part;
 }
 
 /*
- * The pause is a random part of the limit, so that processes which lost their server together do not come back
+ * The pause is a random part of the limit, so that processes which lost their server together do not all come back
  * together.
  */
 void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns)
@@ -54,7 +54,9 @@ void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns)
     plan(retry);
 }
 
-/* A server that answers and breaks is there, and is tried again soon; a server that only greets and closes is not. */
+/*
+ * A server that answers before it breaks is there, and is tried again soon; one that only completes handshakes is not.
+ */
 void dm_retry_note_answer(struct dm_retry *retry)
 {
     if (retry->failures > FAILURES_ANSWERED)
@@ -66,7 +68,7 @@ bool dm_retry_is_of_use(const struct dm_retry *retry, int64_t now_ns)
     return now_ns - retry->ready_ns >= USE_NS;
 }
 
-/* Not at the first answer: a server that restarts in a circle may answer some commands each time. */
+/* Not at the first answer: a server that restarts in a loop may answer some commands each time. */
 bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
 {
     if (!dm_retry_is_of_use(retry, now_ns))
@@ -75,7 +77,7 @@ bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns)
     return true;
 }
 
-/* Plans anew from the failure, not from now: a limit that is set often must not put the try off. */
+/* Reschedules from the failure and not from now: a limit that is set often must not postpone the try. */
 void dm_retry_limit(struct dm_retry *retry, unsigned most_ms)
 {
     if (retry->most_ms == most_ms)

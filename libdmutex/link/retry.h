@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When a broken connection is opened again.
+ * Decides when to open a broken connection again.
  *
- * The pause before the next try is random, up to a limit that doubles with each failure: processes that lost one server
- * do not come back in step.  A restart or a failover is over within seconds: so long the limit stays at 250 ms.  Behind
- * some 8 s of failures the limit goes on to 2 s, the usual command_timeout, so that a call sees a try.  A user who
- * must not wait so long sets a lower limit: dm_retry_limit().
+ * The pause before the next try is random, so that processes which lost the same server do not come back in step.  Its
+ * limit doubles with each failure, up to 250 ms, where it stays while a restart or a failover may last.  After some 8 s
+ * of failures it grows to 2 s, the usual command_timeout, so that a call sees a try.  A user who cannot wait that
+ * long sets a lower limit with dm_retry_limit().
  */
 #ifndef DM_LINK_RETRY_H
 #define DM_LINK_RETRY_H
@@ -26,19 +26,24 @@ struct dm_retry {
 /* A failure at `now_ns`: plans the next try. */
 void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns);
 
-/* The server has answered a command: a connection that answers and breaks gets work done, and quick tries pay. */
+/*
+ * The server has answered a command: a connection that answers before it breaks gets work done, so quick tries are
+ * worthwhile.
+ */
 void dm_retry_note_answer(struct dm_retry *retry);
 
-/* The connection has been ready for a second. */
+/* True if the connection has been ready for a second. */
 bool dm_retry_is_of_use(const struct dm_retry *retry, int64_t now_ns);
 
 /*
- * The connection is of use at `now_ns`.  True if it counts as back from now on: until it has been ready for a second a
- * connection that breaks again counts as never back.
+ * The connection is in use at `now_ns`.  True if it counts as restored from now on: one that breaks within a second of
+ * being ready never counted.
  */
 bool dm_retry_note_use(struct dm_retry *retry, int64_t now_ns);
 
-/* The longest pause from now on, but for the shortest limit; 0: the usual one.  Plans the next try anew. */
+/*
+ * Sets the longest pause from now on, but no less than the shortest limit; 0: the usual one.  Reschedules the next try.
+ */
 void dm_retry_limit(struct dm_retry *retry, unsigned most_ms);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define PIECES_AT_ONCE 2
 
-/* So long a number that was the library's is taken for the library's. */
+/* For how long a socket's number that was ours is assumed to be ours still. */
 #define OWN_NS DM_NS_PER_MS
 
 /* Opens nothing: a process that never locks has no socket. */
@@ -32,9 +32,9 @@ void dm_session_init(struct dm_session *session, const struct dm_link_options *o
 /* ---- sending ----------------------------------------------------------------------------- */
 
 /*
- * A program that closes descriptors which it did not open gets the number back for a file of its own, once the numbers
- * below are in use: bytes sent there would be in that file.  Asked before sending and reading, but not each time: a
- * thousand calls of fstat() in a second cost nothing, and a program needs longer to fill the numbers.
+ * A program that closes descriptors which it did not open may get our number for a file of its own, once the lower
+ * numbers are in use; bytes that we sent would then be in that file.  Checked before sending and reading, but not each
+ * time: a thousand calls of fstat() per second cost nothing, and a program needs longer to use up the numbers.
  */
 static bool is_socket_ours(struct dm_session *session)
 {
@@ -66,7 +66,7 @@ bool dm_session_is_usable(const struct dm_session *session)
     return dm_session_is_ready(session) && may_send(session);
 }
 
-/* What the kernel does not take needs POLLOUT: the loop thread is told so. */
+/* Bytes that the kernel has not taken need POLLOUT, so the loop thread is told. */
 static bool write_bytes(struct dm_session *session, const char *bytes, size_t length)
 {
     if (!dm_pipe_write(&session->pipe, bytes, length)) {
@@ -77,7 +77,7 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
     return true;
 }
 
-/* While no command may be sent there is no look: its reply would close the session. */
+/* No look is sent while commands may not be sent: its reply would close the session. */
 void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
 {
     bool is_due = session->greeter.look && !session->pipe.is_stopped &&
@@ -99,7 +99,7 @@ void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
     dm_command_free(&command);
 }
 
-/* The request stops the pipe if it must wait for a look.  False: no look is under way, for want of memory. */
+/* Stops the pipe if the request must wait for a look.  False: no look is under way, for lack of memory. */
 static bool stop_unless_known(struct dm_session *session)
 {
     enum dm_look_verdict verdict = DM_LOOK_SENDS;
@@ -111,7 +111,7 @@ static bool stop_unless_known(struct dm_session *session)
     return verdict != DM_LOOK_FAILS;
 }
 
-/* Before reading, so that the rest of a command goes out when the socket has room again. */
+/* Called before reading, so that the rest of a command goes out when the socket has room again. */
 static void flush(struct dm_session *session)
 {
     if (!dm_pipe_flush(&session->pipe))
@@ -139,7 +139,7 @@ static void take_look(struct dm_session *session, redisReply *reply, int64_t sen
         go_on(session);
 }
 
-/* Behind all commands sent; while another confirmation is under way, later, behind its answer. */
+/* Asks after all commands sent; if another confirmation is under way, not before its answer. */
 static void ask_to_confirm(struct dm_session *session)
 {
     struct dm_command command;
@@ -187,7 +187,7 @@ static void take_confirm(struct dm_session *session, redisReply *reply)
         ask_to_confirm(session);
 }
 
-/* Slots for the replies that nobody wants, before the slot of the command. */
+/* Pushes slots for the replies that are dropped, before the command's own slot. */
 static bool push_ahead(struct dm_session *session, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -201,7 +201,7 @@ static bool push_ahead(struct dm_session *session, int count)
     return true;
 }
 
-/* The slot is taken first: a command that was sent without a slot would give its reply to the next command. */
+/* The slot is taken first: the reply to a command without a slot would be given to the next command. */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command)
 {
     struct dm_slot *slot = NULL;
@@ -227,7 +227,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
     slot->is_for_any = command->is_for_any;
     slot->summary = command->summary;
     session->sent++;
-    ask_to_confirm(session); /* if that fails the slot has ended without a reply: the command may be executed */
+    ask_to_confirm(session); /* if this fails the slot has ended without a reply, but the command may be executed */
     return slot;
 }
 
@@ -239,7 +239,7 @@ void dm_session_say(struct dm_session *session, const struct dm_command *command
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* Takes a message that the server sends unasked. */
+/* Takes a message that the server sent unasked. */
 static void take_message(struct dm_session *session, redisReply *reply)
 {
     struct dm_slot *slot = dm_pipe_take_slot(&session->pipe);
@@ -256,7 +256,7 @@ static void take_message(struct dm_session *session, redisReply *reply)
     dm_session_finish(session, slot, reply);
 }
 
-/* A reply without a slot cannot be ours: the peer speaks another protocol, or talks unasked. */
+/* A reply without a slot cannot be to us: the peer speaks another protocol, or sends unasked. */
 static void take_answer(struct dm_session *session, redisReply *reply)
 {
     struct dm_slot *slot = dm_pipe_pop(&session->pipe);
@@ -271,7 +271,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     kind = slot->kind;
     sent_ns = slot->sent_ns;
     if (kind == DM_SLOT_COMMAND) {
-        if (reply->type != REDIS_REPLY_ERROR) /* a server that refuses all that it is asked is of no use */
+        if (reply->type != REDIS_REPLY_ERROR) /* a server that refuses everything is useless */
             dm_retry_note_answer(&session->retry);
         if (awaits_confirmation(session))
             keep(session, slot, reply);
@@ -290,7 +290,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
         take_look(session, reply, sent_ns);
 }
 
-/* The first slot is of the next reply; a listener has none. */
+/* The first slot is that of the next reply; a listener has none. */
 static bool is_for_any(const struct dm_session *session)
 {
     return session->pipe.first && session->pipe.first->is_for_any;
@@ -307,7 +307,7 @@ static bool is_believed(struct dm_session *session)
     return false;
 }
 
-/* A reply may close the session: the descriptor says so before the next reply is parsed. */
+/* A reply may close the session: the descriptor is checked before the next reply is parsed. */
 static void take_replies(struct dm_session *session)
 {
     redisReply *reply;
@@ -333,7 +333,7 @@ static void take_replies(struct dm_session *session)
     }
 }
 
-/* Nobody waits for an answer, and the connection has been of use. */
+/* True if nobody waits for an answer, and the connection has been in use. */
 static bool is_idle(const struct dm_session *session)
 {
     return session->state == DM_SESSION_READY && !session->pipe.first &&
@@ -353,7 +353,7 @@ static bool read_piece(struct dm_session *session)
             dm_session_fail(session, "was closed by the server%s", dm_session_hint(session));
         return false;
     case DM_PIPE_BROKEN:
-        if (errno == ECONNRESET && is_idle(session)) /* stunnel closes so */
+        if (errno == ECONNRESET && is_idle(session)) /* stunnel closes idle connections like this */
             dm_session_end_idle(session);
         else
             dm_session_fail_by_stream(session, "broke");
@@ -372,8 +372,8 @@ static bool read_piece(struct dm_session *session)
 }
 
 /*
- * Reads the bytes that are there, but no more than some pieces: handlers, deadlines and the other links have their turn
- * before the rest, also if the server never stops talking.
+ * Reads the bytes that are there, but only a few pieces: handlers, deadlines and other links have their turn before the
+ * rest, even if the server never stops sending.
  */
 static void read_all(struct dm_session *session)
 {
@@ -407,7 +407,7 @@ static int64_t deadline_of(const struct dm_session *session)
     return DM_NEVER;
 }
 
-/* Bytes that the stream holds are due at once: the socket says nothing about them. */
+/* Bytes that the stream already holds are due at once: the socket does not report them. */
 int64_t dm_session_due_ns(const struct dm_session *session)
 {
     int64_t due_ns = dm_stream_holds(&session->pipe.stream) ? 0 : deadline_of(session);
@@ -429,7 +429,7 @@ bool dm_session_is_for_thread(const struct dm_session *session)
     return dm_stream_is_for_thread(&session->pipe.stream);
 }
 
-/* POLLOUT is asked for only while bytes are left, or poll() would spin. */
+/* Asks for POLLOUT only while bytes are left, or poll() would return at once. */
 short dm_session_events(const struct dm_session *session)
 {
     if (session->state == DM_SESSION_CONNECTING)
@@ -453,8 +453,8 @@ static void check_time(struct dm_session *session)
 }
 
 /*
- * In an order that lets one call do all steps that are possible now; each step looks at the state, because the step
- * before may have closed.
+ * The order lets one call do all steps that are possible now.  Each step checks the state, because the previous one may
+ * have closed the session.
  */
 void dm_session_work(struct dm_session *session)
 {

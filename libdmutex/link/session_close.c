@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a connection of a session ends, with its reason, and how its slots finish. */
+/* How a session's connection ends, with its reason, and how its slots finish. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "link/session_parts.h"
 
-/* Reasons may take turns for as long as a server is away. */
+/* Reasons may alternate as long as a server is away. */
 #define TELLINGS_MOST 4
 
-/* Behind the server's name, which leaves at least 200 bytes for the reason. */
+/* The reason comes after the server's name, which leaves at least 200 bytes for it. */
 static void DM_PRINTF(2, 0) note_reason(struct dm_session *session, const char *format, va_list args)
 {
     int used = snprintf(session->reason, sizeof session->reason, "%s: ", session->options.name);
@@ -29,7 +29,7 @@ void dm_session_note_reason(struct dm_session *session, const char *format, ...)
     va_end(args);
 }
 
-/* The order of finishing is the order of handing out, which threads and handlers may rely on. */
+/* Slots are handed out in the order in which they finish; threads and handlers may rely on it. */
 void dm_session_finish(struct dm_session *session, struct dm_slot *slot, redisReply *reply)
 {
     slot->reply = reply;
@@ -38,7 +38,7 @@ void dm_session_finish(struct dm_session *session, struct dm_slot *slot, redisRe
     session->finished_end = &slot->next;
 }
 
-/* The caller hands out outside of the parsing, because a handler may send and so change the session. */
+/* The caller hands out slots only after the parsing, because a handler may send, and so change the session. */
 struct dm_slot *dm_session_take_finished(struct dm_session *session)
 {
     struct dm_slot *slot = session->finished;
@@ -51,13 +51,12 @@ struct dm_slot *dm_session_take_finished(struct dm_session *session)
     return slot;
 }
 
-/* An error claims nothing, so no replica need confirm an error: "no such script" is answered by the script's text. */
+/* An error grants nothing, so no replica need confirm it: "no such script" is answered by sending the script. */
 static bool needs_confirming(const struct dm_slot *slot)
 {
     return slot->reply->type != REDIS_REPLY_ERROR;
 }
 
-/* All that were kept: with their replies, or with none. */
 void dm_session_give_kept(struct dm_session *session, bool is_confirmed)
 {
     struct dm_slot *slot = session->kept.first;
@@ -77,7 +76,7 @@ void dm_session_give_kept(struct dm_session *session, bool is_confirmed)
 
 /* ---- closing ----------------------------------------------------------------------------- */
 
-/* A thread that is on its way finds its task; a task for which no thread was asked yet would never be done. */
+/* A thread that has been requested will find its task; a task for which none was requested yet would never be done. */
 static void take_back_tasks(struct dm_session *session)
 {
     if (!session->must_prepare)
@@ -88,8 +87,8 @@ static void take_back_tasks(struct dm_session *session)
 }
 
 /*
- * All slots finish without a reply, so that no caller waits for an answer that cannot come; greetings and looks are the
- * session's own, and nobody waits for those.  A lent stream is closed by its thread.
+ * All slots finish without a reply, so that no caller waits for an answer that cannot come.  Nobody waits for the
+ * session's own handshakes and looks.  A lent stream is closed by its thread.
  */
 static void shut(struct dm_session *session)
 {
@@ -113,7 +112,7 @@ static void shut(struct dm_session *session)
     session->is_state_news = session->is_change_news = true;
 }
 
-/* Tells the log once that the connection is back, if its loss was told. */
+/* Logs once that the connection is restored, if its loss was logged. */
 void dm_session_note_use(struct dm_session *session)
 {
     if (session->retry.failures == 0 || session->state != DM_SESSION_READY ||
@@ -124,7 +123,7 @@ void dm_session_note_use(struct dm_session *session)
     session->tellings = 0;
 }
 
-/* Another reason is news: a certificate that expired, say, shows only after a restart of the server. */
+/* A new reason is logged as well: an expired certificate, for example, shows only after a restart of the server. */
 static void tell(struct dm_session *session)
 {
     if (session->tellings == TELLINGS_MOST || (session->tellings > 0 && strcmp(session->reason, session->told) == 0))
@@ -136,14 +135,14 @@ static void tell(struct dm_session *session)
 
 void dm_session_fail_as_noted(struct dm_session *session)
 {
-    if (!session->pipe.first) /* the broken connection had no request to answer: being open was use enough */
+    if (!session->pipe.first) /* there was no request to answer: having been open counts as use */
         dm_session_note_use(session);
     tell(session);
     dm_retry_note_failure(&session->retry, dm_clock_boot_ns());
     shut(session);
 }
 
-/* From any state, and from within the parsing: callers look at the state or the descriptor before going on. */
+/* May be called in any state, and during the parsing: callers check the state or the descriptor before they go on. */
 void dm_session_fail(struct dm_session *session, const char *format, ...)
 {
     va_list args;
@@ -155,8 +154,8 @@ void dm_session_fail(struct dm_session *session, const char *format, ...)
 }
 
 /*
- * Proxies end connections that nobody uses.  That is no failure as long as the next one can be opened: a server that is
- * gone is told of then.
+ * Proxies close idle connections.  That is no failure as long as the next one can be opened; if the server is gone,
+ * that attempt reports it.
  */
 void dm_session_end_idle(struct dm_session *session)
 {
@@ -176,8 +175,8 @@ void dm_session_fail_address(struct dm_session *session, int error)
 }
 
 /*
- * A server that wants TLS closes the connection without a word, or with an alert of TLS; some proxies close it at a
- * command that they do not know.
+ * A server that requires TLS closes the connection silently, or with a TLS alert; some proxies close it at a command
+ * that they do not know.
  */
 const char *dm_session_hint(const struct dm_session *session)
 {
@@ -189,7 +188,7 @@ const char *dm_session_hint(const struct dm_session *session)
                : "";
 }
 
-/* The stream's own sentence tells more than an errno value. */
+/* The stream's own sentence says more than an errno value. */
 void dm_session_fail_by_stream(struct dm_session *session, const char *what)
 {
     const char *reason = dm_stream_reason(&session->pipe.stream);
@@ -207,7 +206,7 @@ void dm_session_rest(struct dm_session *session, const char *reason)
     shut(session);
 }
 
-/* Not in the log: the process has asked for the end. */
+/* Not logged: the process has asked for the end. */
 void dm_session_end(struct dm_session *session, const char *reason)
 {
     snprintf(session->reason, sizeof session->reason, "%s", reason);

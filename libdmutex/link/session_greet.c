@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The greeting of a session: rounds of commands by the greeter, until the greeter has no more. */
+/* The handshake of a session: rounds of commands from the greeter, until it has no more. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "link/session_parts.h"
 
-/* For the next connection the name is looked up anew, because the server may have moved. */
+/* The name is looked up again for the next connection, because the server may have moved. */
 static void note_good_address(struct dm_session *session)
 {
     if (session->addresses)
@@ -28,7 +28,7 @@ static void become_ready(struct dm_session *session)
     session->is_ready_news = session->is_change_news = session->is_state_news = true;
 }
 
-/* One slot for each reply to the round. */
+/* Pushes one slot for each reply of the round. */
 static bool push_greetings(struct dm_session *session)
 {
     for (int i = 0; i < session->greetings; i++) {
@@ -43,8 +43,8 @@ static bool push_greetings(struct dm_session *session)
 }
 
 /*
- * A server that has closed already may have said why, as one with too many clients does: the reading finds that, and
- * then the end.
+ * A server that has already closed may have said why, as one with too many clients does: reading finds that before the
+ * end of the stream.
  */
 static bool is_sent(struct dm_session *session, const struct dm_command *round)
 {
@@ -57,7 +57,7 @@ void dm_session_greet(struct dm_session *session)
     struct dm_command round = { 0 };
     bool is_written;
 
-    if (session->state != DM_SESSION_GREETING) /* the first round: its answers may be read late */
+    if (session->state != DM_SESSION_GREETING) /* the first round; its answers may be read late */
         dm_look_begin(&session->look, dm_clock_boot_ns());
     session->state = DM_SESSION_GREETING;
     session->is_near = dm_stream_is_near(&session->pipe.stream);

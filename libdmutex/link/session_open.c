@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a session is opened: by an address or a hook, at once or with the help of a thread, and with TLS or without. */
+/* How a session is opened: by an address or a hook, at once or with the help of a thread, with or without TLS. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "base/log.h"
 #include "link/session_parts.h"
 
-/* So long a look-up may take where the addresses of before will do. */
+/* How long a look-up may take if the earlier addresses can be used. */
 #define LOOK_UP_NS (500 * DM_NS_PER_MS)
 
 /* ---- connect ----------------------------------------------------------------------------- */
 
-/* The time of the connect and of the greeting is one: connect_timeout bounds both. */
+/* connect_timeout covers the connect and the handshake together. */
 static bool begin_connecting(struct dm_session *session)
 {
     if (!dm_pipe_begin(&session->pipe)) {
@@ -44,7 +44,8 @@ static void connect_with(struct dm_session *session, int fd)
 }
 
 /*
- * A thread of its own shakes hands: that takes milliseconds, reads files, and needs more stack than a caller may have.
+ * The TLS handshake has a thread of its own: it takes milliseconds, reads files, and needs more stack than a caller may
+ * have.
  */
 static void start_handshake(struct dm_session *session)
 {
@@ -56,8 +57,8 @@ static void start_handshake(struct dm_session *session)
 }
 
 /*
- * command_timeout is the time after which unanswered bytes in the kernel end the connection, as they would here.  The
- * winner's socket is another one to poll than the race's.
+ * After command_timeout, unacknowledged bytes in the kernel end the connection, as unanswered commands do here.  From
+ * now on the winner's socket is polled instead of the race's.
  */
 void dm_session_check_connect(struct dm_session *session)
 {
@@ -88,7 +89,7 @@ static void give_time(struct dm_session *session, int64_t now_ns)
 }
 
 /*
- * Looking a name up, or starting a server, may block: the link does so in a thread, without its lock.  A look-up that
+ * Looking up a name, or starting a server, may block: the link does it in a thread, without its lock.  A look-up that
  * is under way serves the next opening, too.
  */
 static void find_way(struct dm_session *session)
@@ -104,7 +105,7 @@ static void find_way(struct dm_session *session)
     give_time(session, now_ns);
 }
 
-/* A file that is slow says nothing about name servers: the look-up has its time from now on. */
+/* A slow file must not shorten the look-up: its time begins now. */
 void dm_session_note_greeter_prepared(struct dm_session *session)
 {
     session->is_greeter_prepared = true;
@@ -113,7 +114,7 @@ void dm_session_note_greeter_prepared(struct dm_session *session)
         give_time(session, session->looked_ns);
 }
 
-/* A socket that can be opened at once needs no preparing; the preparing finds out why not. */
+/* A socket that can be opened at once needs no preparation; if it cannot, the preparation finds out why. */
 static void open_by_hook(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
@@ -128,7 +129,7 @@ static void open_by_hook(struct dm_session *session)
         find_way(session);
 }
 
-/* A new round, with the address that was good before as the first. */
+/* Begins a new round with the address that was good before. */
 static void take_addresses(struct dm_session *session, struct dm_addresses *addresses)
 {
     if (session->addresses)
@@ -139,8 +140,8 @@ static void take_addresses(struct dm_session *session, struct dm_addresses *addr
 }
 
 /*
- * An address without a name is found at once, unless the greeter has something to do first.  What it did for a server
- * that was left during the look-up will do for the next one.
+ * An address without a name is found at once, unless the greeter has something to do first.  If the server was left
+ * during the look-up, the greeter's work is not repeated for the next one.
  */
 static void find_addresses(struct dm_session *session)
 {
@@ -160,7 +161,7 @@ static void find_addresses(struct dm_session *session)
     }
 }
 
-/* The greeter may have named another server since these were looked up. */
+/* The greeter may have named another server since they were looked up. */
 static void forget_unless_of(struct dm_addresses **addresses, const struct dm_address *address)
 {
     if (dm_addresses_are_of(*addresses, address))
@@ -171,7 +172,7 @@ static void forget_unless_of(struct dm_addresses **addresses, const struct dm_ad
 
 /*
  * All addresses of a name are tried; then the name is looked up again, because the server may have moved.  The greeter
- * has its turn each time: a password may have been changed since the last address was tried.
+ * prepares each time: a password may have been changed since the last address was tried.
  */
 static void open_by_address(struct dm_session *session)
 {
@@ -187,8 +188,8 @@ static void open_by_address(struct dm_session *session)
 }
 
 /*
- * A server whose place is not known leaves the wish a wish, until somebody knows.  Addresses that have not been tried
- * are no use once the server is elsewhere.
+ * If nobody knows where the server is, the session stays closed and wanted until somebody does.  Untried addresses are
+ * useless once the server is elsewhere.
  */
 static bool locate(struct dm_session *session)
 {
@@ -214,7 +215,7 @@ static bool locate(struct dm_session *session)
     return false;
 }
 
-/* Before the time a wish stays a wish; the loop thread, or the next caller, comes back at the time. */
+/* Before the retry is due nothing happens; the loop thread, or the next caller, comes back then. */
 void dm_session_open_if_due(struct dm_session *session)
 {
     if (session->is_ended || session->state != DM_SESSION_CLOSED || !session->is_wanted ||
@@ -228,13 +229,13 @@ void dm_session_open_if_due(struct dm_session *session)
 
 /* ---- in a thread ------------------------------------------------------------------------- */
 
-/* True for a session that waits for its greeter alone. */
+/* True if the session waits only for its greeter. */
 static bool has_addresses(const struct dm_session *session)
 {
     return session->greeter.prepare && !session->options.open && dm_addresses_left(session->addresses) > 0;
 }
 
-/* More than one task may be due: a look-up may outlast the connect, and a handshake begin meanwhile. */
+/* More than one task may be due: a handshake may begin while a look-up outlasts the connect. */
 void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *ret_prepared)
 {
     const struct dm_address *address = &session->options.address;
@@ -254,7 +255,7 @@ void dm_session_begin_preparing(struct dm_session *session, struct dm_prepared *
     }
 }
 
-/* Without TLS the handshake has failed, and the stream is useless. */
+/* If the stream has no TLS, the handshake has failed, and the stream is useless. */
 static void go_on_secured(struct dm_session *session, struct dm_prepared *prepared)
 {
     session->pipe.stream = prepared->stream;
@@ -265,9 +266,7 @@ static void go_on_secured(struct dm_session *session, struct dm_prepared *prepar
         dm_session_fail(session, "%s", prepared->reason);
 }
 
-/*
- * False: the session has ended meanwhile, if only in a forked child, or the address is not the server's any more.
- */
+/* False if the session has ended, perhaps only in a forked child, or the address is no longer the server's. */
 static bool is_of_use(struct dm_session *session)
 {
     char reason[DM_REASON_ROOM];
@@ -293,10 +292,7 @@ static void go_on_with_handshake(struct dm_session *session, struct dm_prepared 
         dm_stream_close(&prepared->stream);
 }
 
-/*
- * A hook that fails after it was allowed to block will not do better soon, unless it says so: callers that wait give up
- * instead of trying on.
- */
+/* A hook that fails although it may block will not do better soon, unless it says so: callers that wait give up. */
 static void go_on_with_hook(struct dm_session *session, struct dm_prepared *prepared)
 {
     session->permanent_failures += prepared->stream.fd < 0 && !prepared->may_open_later;
@@ -308,7 +304,7 @@ static void go_on_with_hook(struct dm_session *session, struct dm_prepared *prep
         dm_session_fail(session, "%s", prepared->reason);
 }
 
-/* A name server that is away says nothing about a server that was reached at this address before. */
+/* An unreachable name server says nothing about a server that was reached at this address before. */
 static void use_good_addresses(struct dm_session *session, const char *reason)
 {
     if (!is_of_use(session))
@@ -325,7 +321,7 @@ bool dm_session_awaits_look_up(const struct dm_session *session)
            !session->options.open && session->is_greeter_prepared;
 }
 
-/* The thread that shakes hands has the options in use. */
+/* The thread that does the TLS handshake is using the options. */
 void dm_session_leave(struct dm_session *session, const char *reason)
 {
     if (session->state == DM_SESSION_CLOSED || session->is_ended)
@@ -370,7 +366,7 @@ static void use_look_up(struct dm_session *session, struct dm_prepared *prepared
     }
 }
 
-/* A look-up that nobody waits for any more is for the next opening, unless a connection has been opened since. */
+/* A look-up for which nobody waits any more is kept for the next opening, unless a connection has been opened since. */
 static void keep_look_up(struct dm_session *session, struct dm_prepared *prepared)
 {
     if (prepared->found != DM_FOUND || session->state == DM_SESSION_READY || session->is_ended)
@@ -395,7 +391,7 @@ static void go_on_with_look_up(struct dm_session *session, struct dm_prepared *p
     dm_addresses_free(prepared->addresses);
 }
 
-/* The greeter is prepared, and addresses were left; the server may be elsewhere by now, or all may have been tried. */
+/* The greeter is prepared, and addresses were left; but the server may now be elsewhere, or all may have been tried. */
 static void go_on_with_addresses(struct dm_session *session)
 {
     if (!dm_session_awaits_look_up(session) || !is_of_use(session))

@@ -42,7 +42,7 @@ bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *opt
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* MSG_NOSIGNAL, because SIGPIPE would be the program's; a full buffer is 0 bytes, and the caller keeps the rest. */
+/* MSG_NOSIGNAL, because SIGPIPE would hit the program.  A full buffer gives 0, and the caller keeps the rest. */
 ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t length)
 {
     ssize_t sent;
@@ -55,10 +55,7 @@ ssize_t dm_stream_send(const struct dm_stream *stream, const char *bytes, size_t
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/*
- * Tells three cases by two values: 0 is "nothing yet", -1 with errno 0 the server's end, -1 with another errno a
- * failure.
- */
+/* 0 means "nothing yet", -1 with errno 0 that the server has closed, and -1 with another errno a failure. */
 ssize_t dm_stream_receive(const struct dm_stream *stream, char *room, size_t length)
 {
     ssize_t got;
@@ -117,8 +114,8 @@ void dm_stream_close(struct dm_stream *stream)
 }
 
 /*
- * In a forked child, without shutdown(): the socket is the parent's, too, and goes on there.  The TLS may have been in
- * use by another thread of the parent: its memory stays.
+ * No shutdown() in a forked child: the parent shares the socket, and goes on using it.  The TLS state may have been in
+ * use by another thread of the parent, so its memory is not freed.
  */
 void dm_stream_forget(struct dm_stream *stream)
 {

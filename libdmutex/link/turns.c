@@ -8,24 +8,24 @@
 #include "link/link_parts.h"
 
 /*
- * How long a leader spins before sleeping.  A server on this machine has to wake up, and answers by TLS, or as one of
- * several, after 100 us and more: as long as the leader itself would need to wake up.
+ * How long a leader spins before it sleeps.  A server on this machine has to wake up, and with TLS, or as one of
+ * several, answers after 100 us and more: about as long as the leader itself would need to wake up.
  */
 #define GLANCE_NS (50 * DM_NS_PER_US)
 #define GLANCE_NEAR_NS (200 * DM_NS_PER_US)
 #define YIELD_NS (3 * DM_NS_PER_US) /* a yield that takes longer has let another thread run */
 
-/* A yield on a busy core may take some ms: so many times as long as a spin is late, no thread spins. */
+/* A yield on a busy core may take some ms: if a spin ends late, no thread spins for this many times the delay. */
 #define PAY_BACK 30
-#define LATE_MOST_NS (50 * DM_NS_PER_MS) /* later than that the process was stopped, or the machine was suspended */
+#define LATE_MOST_NS (50 * DM_NS_PER_MS) /* after a longer delay, the process was stopped or the machine suspended */
 
-/* So many calls in a row that met no other show that one thread at a time uses the link. */
+/* After this many calls in a row that met no other, only one thread at a time seems to use the link. */
 #define CALLS_ALONE 16
 
-/* A listener looks again so often, in case that the program has closed the descriptors of the socket and the bell. */
+/* How often a listener checks again, in case the program has closed the descriptors of the socket and the bell. */
 #define LISTEN_MOST_NS (5 * DM_NS_PER_S)
 
-/* After so many misses a thing is left out, and tried again every so many times. */
+/* After this many misses something is skipped, and tried again every so many times. */
 #define MISSES_MOST 4
 #define TRY_AGAIN 64
 
@@ -34,13 +34,13 @@ static bool is_worthwhile(struct dm_habit *habit)
     return habit->misses < MISSES_MOST || ++habit->left_out % TRY_AGAIN == 0;
 }
 
-/* A single use makes the habit worthwhile again, since machines change between busy and idle. */
+/* One success makes the habit worthwhile again, since machines change between busy and idle. */
 static void note_use(struct dm_habit *habit, bool is_of_use)
 {
     habit->misses = is_of_use ? 0 : habit->misses + 1;
 }
 
-/* Hands out under the lock, so that a caller whose reply has come does not sleep once more. */
+/* Hands out replies under the lock, so that a caller whose reply has come does not sleep again. */
 static void do_work(struct dm_link *link)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -62,7 +62,7 @@ static int64_t sleep_ns(const struct dm_link *link, const struct dm_deadline *de
     return left;
 }
 
-/* Reads bytes that are there already.  Returns whether there were any, or handlers are due. */
+/* Reads bytes that are already there.  True if there were any, or handlers are due. */
 static bool has_read(struct dm_link *link)
 {
     uint64_t before = link->session.activity;
@@ -71,7 +71,7 @@ static bool has_read(struct dm_link *link)
     return link->session.activity != before || dm_link_has_news(link);
 }
 
-/* Right behind the send: a server that shares our core has answered within it. */
+/* Called right after sending: a server that shares our core has answered in that time. */
 static bool has_read_at_once(struct dm_link *link)
 {
     bool is_seen;
@@ -83,7 +83,7 @@ static bool has_read_at_once(struct dm_link *link)
     return is_seen;
 }
 
-/* Leaves lock and core to others: on a machine with one core the server can answer only while this thread waits. */
+/* Gives lock and core to others: on a machine with one core the server can answer only while this thread waits. */
 static bool is_core_wanted(struct dm_link *link, int64_t *ret_now_ns)
 {
     int64_t before_ns;
@@ -96,7 +96,7 @@ static bool is_core_wanted(struct dm_link *link, int64_t *ret_now_ns)
     return *ret_now_ns - before_ns > YIELD_NS;
 }
 
-/* Another thread has read the reply, or changed the link's state; or it posted. */
+/* True if another thread has read the reply, changed the link's state, or posted. */
 static bool is_called(struct dm_caller *me)
 {
     me->is_posted = me->is_listening && dm_self_take_post(me->self);
@@ -112,9 +112,9 @@ static void pay_back(struct dm_link *link, int64_t now_ns, int64_t end_ns)
 }
 
 /*
- * True if the caller is to look: bytes came, or another thread calls.  A yield costs the rest of the thread's slice,
- * which threads that hand a name on would miss: where threads of one process use the link at once, a core that is
- * wanted ends the spin.
+ * True if the caller must check: bytes came, or another thread calls.  A yield costs the rest of the thread's time
+ * slice, which threads that pass a name among themselves would miss: if several threads of the process use the link,
+ * the spin ends when another thread wants the core.
  */
 static bool spin(struct dm_link *link, struct dm_caller *me)
 {
@@ -135,9 +135,9 @@ static bool spin(struct dm_link *link, struct dm_caller *me)
 }
 
 /*
- * An answer from the same machine comes sooner than a core that went to sleep wakes up, so the leader first spins for
- * a while: it reads, again and again.  poll() would be a call more when the answer is there, and takes longer.  Where
- * answers take longer, or other threads of the process need this core, that is a habit to leave out.
+ * An answer from the same machine comes sooner than a sleeping core wakes up, so the leader first spins for a while,
+ * reading again and again. poll() would take longer, and be one call more when the answer is there.  Where answers take
+ * longer, or other threads of the process need this core, spinning is not worthwhile.
  */
 static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 {
@@ -152,9 +152,8 @@ static bool has_glanced(struct dm_link *link, struct dm_caller *me)
 
 /*
  * Sleeps without the lock.  A deadline, a cancellation or a signal may end the sleep at any time, so the leader
- * promises nothing: whoever has the lock next reads.  In the child of a handler's fork() nothing would wake the
- * sleeper, so is_ended is read behind the descriptors: a fork() that comes later leaves closed ones, which end ppoll()
- * at once.
+ * promises nothing: whoever has the lock next reads.  If a handler forks, nothing would wake the sleeper in the child.
+ * So is_ended is read after the descriptors: a later fork() leaves closed ones, with which ppoll() returns at once.
  */
 static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
@@ -182,8 +181,8 @@ static void lead(struct dm_link *link, struct dm_caller *me, const struct dm_dea
 }
 
 /*
- * A post may be the link's, that tells to look, or another thread's, that a listener waits for: is_asleep tells,
- * because the link clears it when it wakes.
+ * A post may be the link's, which means "check again", or another thread's, for which a listener waits. is_asleep
+ * distinguishes them, because the link clears it when it wakes a follower.
  */
 static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
@@ -195,11 +194,11 @@ static void follow(struct dm_link *link, struct dm_caller *me, const struct dm_d
     dm_link_leave(link);
     is_posted = dm_self_sleep_cancellably(me->self, &until, me->cancel_state);
     dm_mutex_lock(&link->lock);
-    me->is_posted = is_posted && (me->is_asleep || link->session.is_ended); /* else the link's own, to look */
+    me->is_posted = is_posted && (me->is_asleep || link->session.is_ended); /* otherwise it was the link's */
     dm_link_note_sleep(link, me, false);
 }
 
-/* A follower does work, too, when woken: the leader may have left, and nobody else may be there to read. */
+/* A follower that was woken works, too: the leader may have left, with nobody else to read. */
 static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct dm_deadline *deadline)
 {
     bool is_leader = !link->leader && dm_session_is_for_thread(&link->session);
@@ -216,8 +215,8 @@ static void wait_turn(struct dm_link *link, struct dm_caller *me, const struct d
 }
 
 /*
- * A thread must sleep in ppoll() while threads wait.  If none is left, and the loop thread relies on the leader, the
- * loop thread must poll the socket again.
+ * While threads wait, one of them must sleep in ppoll().  If none is left, and the loop thread relies on the leader, it
+ * must poll the socket again.
  */
 static void promote(struct dm_link *link)
 {
@@ -232,7 +231,7 @@ static void promote(struct dm_link *link)
         dm_link_take_back(link);
 }
 
-/* The newest first: order is of no use here, because replies go by slots. */
+/* The newest comes first: the order does not matter, because replies go by slots. */
 static void add_call(struct dm_link *link, struct dm_caller *call)
 {
     dm_assert_held(DM_RANK_CONN);
@@ -246,7 +245,7 @@ static void add_call(struct dm_link *link, struct dm_caller *call)
     link->calls = call;
 }
 
-/* A slot without its call is answered to nobody; it cannot be taken back, because the server has the command. */
+/* The reply of a slot without a call is dropped; the slot cannot be removed, because the server has the command. */
 static void remove_call(struct dm_link *link, struct dm_caller *call)
 {
     *call->link = call->next;
@@ -260,8 +259,9 @@ static void remove_call(struct dm_link *link, struct dm_caller *call)
 }
 
 /*
- * Runs a call until is_over says so or the deadline passes.  Signals are not masked: masking costs two system calls,
- * and no handler may call the library.  A handler that forks has a child whose link has ended, whatever it interrupted.
+ * Runs a call until is_over() returns true or the deadline passes.  Signals are not masked: that costs two system
+ * calls, and no handler may call the library.  If a handler forks, the child's link has ended, whatever was
+ * interrupted.
  */
 static bool run_call(struct dm_link *link, struct dm_caller *call, const struct dm_deadline *deadline,
                      bool (*is_over)(struct dm_link *, struct dm_caller *, void *), void *user)
@@ -293,9 +293,9 @@ static bool run_call(struct dm_link *link, struct dm_caller *call, const struct 
 }
 
 /*
- * Sends as soon as the link is ready, and once: a command that was sent is never sent again by the link, because it may
- * have been executed.  A question that is given up is not sent: the thread that gave the question up sends a release by
- * this lock next, and the question would come behind.
+ * Sends as soon as the link is ready, and only once: the link never repeats a command, because it may have been
+ * executed.  A question that has been given up is not sent: the thread that gave it up next sends a release under this
+ * lock, and the question would come after it.
  */
 static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user)
 {
@@ -316,7 +316,7 @@ static bool is_answered(struct dm_link *link, struct dm_caller *call, void *user
     return call->is_done;
 }
 
-/* The reply is the caller's to free, also if it is an error of the server. */
+/* The caller frees the reply, even if it is an error of the server. */
 enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
                                  const struct dm_deadline *deadline, redisReply **ret_reply)
 {
@@ -337,7 +337,7 @@ static bool is_ready(struct dm_link *link, struct dm_caller *call, void *user)
     return dm_session_is_usable(&link->session);
 }
 
-/* The connection may break again before the caller's next step: the answer is a hint. */
+/* The connection may break again before the caller's next step: the result is a hint. */
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline)
 {
     struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
@@ -345,7 +345,7 @@ bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadlin
     return run_call(link, &call, deadline, is_ready, NULL);
 }
 
-/* A wait for the link and something more, which another thread may bring about. */
+/* A wait for the link and for something else, which another thread may bring about. */
 struct expectation {
     bool (*is_met)(void *user);
     void *user;
@@ -378,7 +378,7 @@ static bool is_drained(struct dm_link *link, struct dm_caller *call, void *user)
     return link->session.pipe.popped >= call->drains;
 }
 
-/* If the connection breaks, the requests have no answers, and the caller keeps its releases pending. */
+/* If the connection breaks, the requests get no answers, and the caller's releases stay pending. */
 void dm_link_drain(struct dm_link *link, const struct dm_deadline *deadline)
 {
     struct dm_caller call = { .result = DM_LINK_LATE, .cancel_state = PTHREAD_CANCEL_DISABLE };
@@ -400,7 +400,7 @@ struct listener {
     struct dm_caller call;
 };
 
-/* Runs if the thread is cancelled, which happens in a sleep only: without the lock. */
+/* Runs if the thread is cancelled, which can happen only in a sleep, without the lock. */
 static void stop_listener(void *user)
 {
     struct listener *self = user;
@@ -414,7 +414,7 @@ static void stop_listener(void *user)
     dm_link_leave(self->link);
 }
 
-/* Without a connection the thread sleeps on its semaphore alone, and a new inbox polls for it. */
+/* Without a connection the thread sleeps only on its semaphore; when the inbox is open again, the waiter polls. */
 bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, int cancel_state)
 {
     struct listener self = { .link = link, .call = { .is_listening = true, .cancel_state = cancel_state } };
@@ -425,6 +425,6 @@ bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, in
     pthread_cleanup_pop(0);
     if (is_posted_now || self.call.result != DM_LINK_DOWN)
         return is_posted_now;
-    /* There is no way to the server; the loop thread tries again. */
+    /* There is no connection to the server; the loop thread tries again. */
     return dm_self_sleep_cancellably(self.call.self, deadline, cancel_state);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that wait for a link take turns to read (leader and followers): one thread, the leader, sleeps in ppoll();
- * any thread that finds bytes reads the bytes for all, hands each reply to its slot and wakes the slot's thread.
- * Leadership is the sleep only.  Reading and dispatch do not block and run under a short lock, so that any thread can
- * do both: the loop thread does, when nobody else has for a while.  A leader that is stopped, or leaves by its
- * deadline, stops nobody.
+ * Threads that wait for a link take turns reading (leader and followers): one thread, the leader, sleeps in ppoll();
+ * any thread that finds bytes reads them for all, hands each reply to its slot and wakes the slot's thread.  To lead
+ * only means to sleep there.  Reading and dispatching do not block and run under a short lock, so that any thread can
+ * do both; the loop thread does if nobody else has for a while.  A leader that is stopped, or leaves at its deadline,
+ * stops nobody.
  */
 #ifndef DM_LINK_TURNS_H
 #define DM_LINK_TURNS_H
@@ -13,8 +13,8 @@
 
 /*
  * Sends the command, once the link is ready, and waits for the reply, which the caller frees with freeReplyObject().
- * Blocks until the deadline at most; takes no longer than command_timeout once sent.  *ret_reply is set if and only if
- * DM_LINK_OK.
+ * Blocks until the deadline at most, and no longer than command_timeout after sending. *ret_reply is set if and only if
+ * the result is DM_LINK_OK.
  */
 enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *command,
                                  const struct dm_deadline *deadline, struct redisReply **ret_reply);
@@ -23,16 +23,16 @@ enum dm_link_result dm_link_call(struct dm_link *link, const struct dm_command *
 bool dm_link_await_ready(struct dm_link *link, const struct dm_deadline *deadline);
 
 /*
- * Waits until the link is ready and is_met() says so, which is asked under the link's lock, so takes no lock; a change
- * is told by dm_link_tell_news().  False when the deadline has passed.
+ * Waits until the link is ready and is_met() returns true. is_met() is called under the link's lock, and takes no lock
+ * itself; call dm_link_tell_news() after a change.  False when the deadline has passed.
  */
 bool dm_link_await(struct dm_link *link, bool (*is_met)(void *user), void *user, const struct dm_deadline *deadline);
 
 /*
- * Sleeps until another thread posts to the calling thread (dm_self_wake()), and meanwhile takes turns to read the link:
- * a message that a leader reads wakes that leader without another thread.  Returns true if posted; false when the
- * deadline has passed, or now and then without a reason.  cancel_state: of the sleep; the caller has disabled
- * cancellation.  A CLOCK_REALTIME deadline may be late if that clock is set during the sleep.
+ * Sleeps until another thread posts to the calling thread (dm_self_wake()), taking turns reading the link: a leader
+ * that reads its own message needs no other thread to wake it.  Returns true if posted; false when the deadline has
+ * passed, or now and then without a reason. cancel_state: during the sleep; the caller has disabled cancellation.  A
+ * CLOCK_REALTIME deadline may be late if that clock is set during the sleep.
  */
 bool dm_link_listen(struct dm_link *link, const struct dm_deadline *deadline, int cancel_state);
 
