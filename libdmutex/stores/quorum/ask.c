@@ -1,38 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions of a thread that waits for the majority.
+ * Requests of a thread that waits for the majority.
  *
- * An acquire goes from round to round (core/quorum.h): a dash to all servers where nobody seems to wait; else a turn in
- * the first server's queue; once the attempt has the first server, the others are asked again and again, for 50 to 150
- * ms (Q3).  Between two rounds the servers are given back; the answers to that are waited for, shortly, because a
- * server that does not know the script has done nothing.
+ * An acquire goes from round to round (core/quorum.h): a dash to all servers, if nobody seems to wait; else a turn in
+ * the first server's queue.  Once the attempt has the first server, it keeps asking the others, for 50 to 150 ms (Q3).
+ * Between two rounds it gives the servers back, and waits a short time for the answers, because a server that does not
+ * know the script has done nothing.
  */
 #include <stdio.h>
 
 #include "base/minmax.h"
 #include "stores/quorum/parts.h"
 
-/* A name is crowded for so long after another attempt was seen there. */
+/* How long a name counts as crowded after another attempt was seen there. */
 #define CROWD_NS (200 * DM_NS_PER_MS)
 
-/* Q3: the least time, and the span of chance above. */
+/* Q3: the shortest time, and how much is added at random. */
 #define GIVE_UP_NS (50 * DM_NS_PER_MS)
 #define GIVE_UP_SPAN_NS (100 * DM_NS_PER_MS)
 
-/* Until then the first server's answer is waited for, though a majority is there. */
+/* How long the first server's answer is waited for although there is a majority. */
 #define PATIENCE_NS (10 * DM_NS_PER_MS)
 
 #define GIVE_BACK_MS 20
 
-/* Between two questions to a server that is busy; between two dashes of rivals that share the servers. */
+/*
+ * The pause between two requests to a busy server, and between two dashes of rivals that share the servers; and how
+ * much is added at random.
+ */
 #define PAUSE_NS DM_NS_PER_MS
 #define PAUSE_SPAN_NS (2 * DM_NS_PER_MS)
 #define DASHES_MOST 4
 
-/* Waiters behind the head look at the other servers later, up to so many times. */
+/*
+ * A waiter that is not first checks the other servers later, by its position, but no more than this many times later.
+ */
 #define LOOK_PLACES 8
 
-/* An acquire on its way. */
+/* An acquire in progress. */
 struct asking {
     struct dm_quorum_store *all;
     const struct dm_ask *ask;
@@ -42,10 +47,10 @@ struct asking {
     const struct dm_deadline *deadline;
     char *reason;
     int64_t patient_until_ns;
-    int64_t late_ns, first_late_ns; /* from then on silent servers are late: of a dash, and the first of a turn */
+    int64_t late_ns, first_late_ns; /* when silent servers become late: those of a dash, and the first one of a turn */
     int64_t give_up_ns;             /* 0: the attempt has not had the first server */
-    bool is_near;                   /* all that keeps the attempt from a majority is rivals, or one server */
-    unsigned full;                  /* a set of servers with a full queue */
+    bool is_near;                   /* only rivals, or one server, keep the attempt from a majority */
+    unsigned full;                  /* the set of servers with a full queue */
     int dashes;
     uint64_t chance;
 };
@@ -62,7 +67,7 @@ static int choose_first(struct asking *asking, bool is_for_queue)
 
 /* ---- giving back ------------------------------------------------------------------------- */
 
-/* The servers that are to get the release now: all for an attempt without a record, which may be anywhere. */
+/* The servers that must get the release now: all for an attempt without a record, which may be anywhere. */
 static unsigned begin_release(struct dm_quorum_store *all, const struct dm_ask *ask, int kept, uint64_t *ret_round)
 {
     bool is_known = dm_quorum_find(all, ask->attempt) != NULL;
@@ -83,7 +88,7 @@ static unsigned begin_release(struct dm_quorum_store *all, const struct dm_ask *
     return servers;
 }
 
-/* The servers that have done nothing, and are asked again; the servers with an answer still to come. */
+/* Returns the servers that have done nothing, and are asked again; *ret_open: those whose answer is still to come. */
 static unsigned ask_again(struct dm_quorum_record *record, unsigned *ret_open)
 {
     unsigned again = 0;
@@ -99,7 +104,7 @@ static unsigned ask_again(struct dm_quorum_record *record, unsigned *ret_open)
     return again;
 }
 
-/* The answer, NOTHING if it is not known at the deadline. */
+/* The answer; NOTHING if there is none by the deadline. */
 static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, int kept,
                                 bool is_all, const struct dm_deadline *deadline)
 {
@@ -138,7 +143,7 @@ static void give_back(struct asking *asking, int kept)
     release(asking->all, asking->ask, DM_END_UNLOCKED, kept, true, &soon);
 }
 
-/* A record with a posted release is dropped by the answers to the release. */
+/* The answers to a posted release drop its record. */
 static void drop(struct dm_quorum_store *all, uint64_t attempt)
 {
     struct dm_quorum_record *record;
@@ -159,7 +164,7 @@ static void note_crowd(const struct asking *asking)
     dm_mutex_unlock(&asking->all->lock);
 }
 
-/* The holder at the server has no majority: for a lease turns are taken elsewhere. */
+/* The holder at the server has no majority: turns are taken elsewhere for a lease. */
 static void note_passed(const struct asking *asking, int server)
 {
     struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(asking->all, asking->ask->place);
@@ -168,7 +173,7 @@ static void note_passed(const struct asking *asking, int server)
     crowd->passed_until_ns = dm_clock_boot_ns() + asking->ask->lease_ms * DM_NS_PER_MS;
 }
 
-/* True if another attempt was seen lately.  Not at a server that may be in its grace, in which there are no turns. */
+/* True if another attempt was seen recently; not at a server that may be in its grace, in which there are no turns. */
 static bool is_crowded(struct asking *asking, int first)
 {
     int64_t now_ns = dm_clock_boot_ns(), lease_ns = asking->ask->lease_ms * DM_NS_PER_MS;
@@ -201,8 +206,8 @@ static void begin(struct asking *asking, enum dm_quorum_manner manner, int first
 }
 
 /*
- * A server where the lock is held, because there the holder's release hands the lock over: a server that was away when
- * the holder came would give the attempt a turn at once, and to no purpose.
+ * A server where the lock is held, because the holder's release hands it over there.  A server that was away when the
+ * holder came would give the attempt a turn at once, in vain.
  */
 static int choose_busy(struct asking *asking)
 {
@@ -225,8 +230,8 @@ static int choose_busy(struct asking *asking)
 }
 
 /*
- * The server with the queue of the attempt, as far as is known; -1: none, or a server that cannot be asked now.  Tells
- * whether the attempt has waited there for long.
+ * The server in whose queue the attempt is, as far as we know; -1: none, or one that cannot be asked now.
+ * *ret_is_long: whether it has waited there for long.
  */
 static int queue_of(struct asking *asking, bool *ret_is_long)
 {
@@ -268,8 +273,8 @@ static bool begin_first_round(struct asking *asking)
 }
 
 /*
- * Posts the questions of the round.  A server that cannot be asked now is asked later in the round: a young process may
- * not have reached all yet.  Returns the servers with an answer to come.
+ * Posts the requests of the round.  A server that cannot be asked now is asked later in the round, because a young
+ * process may not have reached all of them yet.  Returns the servers whose answers are to come.
  */
 static unsigned post_questions(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
 {
@@ -285,7 +290,7 @@ static unsigned post_questions(struct asking *asking, struct dm_quorum_record *r
     return open;
 }
 
-/* A first server that is silent is not the first of other attempts either, for a while. */
+/* For a while a silent first server is not the first one of other attempts either. */
 static void note_late(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
 {
     struct dm_quorum *quorum = &record->quorum;
@@ -298,7 +303,10 @@ static void note_late(struct asking *asking, struct dm_quorum_record *record, in
         asking->all->children[quorum->first].shunned_until_ns = now_ns + DM_QUORUM_SILENT_NS;
 }
 
-/* Asks until the answers have a consequence.  A thread that is given up asks nothing: its release may be under way. */
+/*
+ * Asks until the answers have a consequence.  A thread whose requests are given up asks nothing, because its release
+ * may be under way.
+ */
 static enum dm_quorum_step await_step(struct asking *asking)
 {
     struct dm_quorum_record *record;
@@ -322,7 +330,7 @@ static enum dm_quorum_step await_step(struct asking *asking)
     }
 }
 
-/* A number below `span`, another each time: rivals must not meet again and again. */
+/* A number below `span`, different each time, so that rivals do not meet again and again. */
 static int64_t chance(struct asking *asking, int64_t span)
 {
     asking->chance = (asking->chance ^ (uint64_t)dm_clock_boot_ns()) * UINT64_C(0x9E3779B97F4A7C15) + 1;
@@ -382,7 +390,7 @@ static struct dm_answer refusal_of(const struct dm_quorum *quorum, int64_t now_n
     return dm_quorum_refusal(quorum);
 }
 
-/* The first server's words, but for its clock and for a dead head that a poll serves. */
+/* The first server's answer, except for its clock and for a dead head of the queue, which a poll serves. */
 static struct dm_answer place_of(const struct dm_quorum *quorum, int64_t now_ns)
 {
     struct dm_answer answer = quorum->legs[quorum->first].said;
@@ -401,7 +409,7 @@ static int count_owned(const struct dm_quorum *quorum)
     return owned;
 }
 
-/* Rivals that have some servers each would all find the mutex busy: again, after a pause of chance. */
+/* Rivals that each have some of the servers would all find the mutex busy: they try again, after a random pause. */
 static bool is_shared_with_rivals(struct asking *asking)
 {
     struct dm_quorum_record *record;
@@ -426,7 +434,7 @@ static bool on_refused(struct asking *asking, struct dm_answer *ret_answer)
     return GO_ON;
 }
 
-/* So long the attempt waits for its next look at the other servers, unless a heartbeat comes first. */
+/* How long until the attempt next checks the other servers, unless a heartbeat comes first. */
 static int64_t look_ms(struct asking *asking, bool is_near, uint64_t position)
 {
     int64_t places = is_near || position == 0 ? 1 : position < LOOK_PLACES ? (int64_t)position : LOOK_PLACES;
@@ -434,7 +442,10 @@ static int64_t look_ms(struct asking *asking, bool is_near, uint64_t position)
     return places * (DM_QUORUM_PASS_NS + chance(asking, DM_QUORUM_PASS_NS)) / DM_NS_PER_MS;
 }
 
-/* The first look comes soon, and so do more while the attempt might own by the others; any other with a heartbeat. */
+/*
+ * The first check comes soon, and so do more while the attempt might own through the others; any other check comes with
+ * a heartbeat.
+ */
 static bool on_queued(struct asking *asking, struct dm_answer *ret_answer)
 {
     struct dm_answer answer = answer_of(asking, place_of);
@@ -475,12 +486,12 @@ static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
     dm_mutex_unlock(&asking->all->lock);
     if (ret_answer->verdict == DM_SAYS_OWNED)
         return ENDED;
-    give_back(asking, -1); /* the thread was stopped meanwhile */
+    give_back(asking, -1); /* the thread was stopped for a while */
     begin(asking, DM_QUORUM_TURN, choose_first(asking, true));
     return GO_ON;
 }
 
-/* A queue is asked one server at a time, so full ones are counted over the rounds. */
+/* Queues are tried one server at a time, so full ones are counted over the rounds. */
 static void note_behind(struct asking *asking, bool *ret_is_dash)
 {
     struct dm_quorum_record *record;
@@ -499,7 +510,9 @@ static void note_behind(struct asking *asking, bool *ret_is_dash)
     dm_mutex_unlock(&asking->all->lock);
 }
 
-/* A first server that refuses, or has no place in a queue, has no turns: all are asked, and their refusals counted. */
+/*
+ * A first server that refuses, or has no place in a queue, has no turns: all are asked, and their refusals are counted.
+ */
 static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
 {
     bool is_dash;
@@ -539,7 +552,7 @@ static bool on_more(struct asking *asking, struct dm_answer *ret_answer)
     return GO_ON;
 }
 
-/* A thread that is given up leaves all to its release, which is posted already. */
+/* A thread whose requests are given up leaves everything to its release, which is posted already. */
 static bool follow(struct asking *asking, enum dm_quorum_step step, struct dm_answer *ret_answer)
 {
     if (dm_self_is_given_up())
@@ -591,7 +604,7 @@ struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *
     return answer;
 }
 
-/* The attempt leaves: a grant that crosses the cancel is given back. */
+/* The attempt leaves, and gives back a grant that crosses the cancel. */
 struct dm_answer dm_quorum_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
                                   char ret_reason[DM_REASON_ROOM])
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posted renewals and polls.  A batch goes to the children in parts: of renewals a part to each child, with the holds
- * that are certain there, and a try for each other hold (Q5); of polls a part to each child where attempts wait.
+ * Posted renewals and polls.  A batch goes to the children in parts: for renewals a part to each child, with the holds
+ * that are certain there, and a try for each other hold (Q5); for polls a part to each child where attempts wait.
  *
  * A batch ends when a majority has confirmed each of its holds, when all answers are there, or after a twentieth of the
- * shortest lease: a child that is stopped must not hold the others up.  Then the handler is called, and later answers
- * go into the records alone.
+ * shortest lease, because a stopped child must not delay the others.  Then the handler is called, and later answers
+ * only go into the records.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +14,18 @@
 
 #define WAIT_LEAST_NS (50 * DM_NS_PER_MS)
 
-/* So long the last answers to a lock are waited for, before its token is decided. */
+/* How long the last answers to a lock are waited for before its token is decided. */
 #define SETTLE_NS (10 * DM_NS_PER_MS)
 
 /* An attempt in a batch. */
 struct item {
-    uint64_t attempt; /* 0: a name, to serve the waiters there */
+    uint64_t attempt; /* 0: a name whose waiters are to be served */
     uint64_t round;
     const struct dm_place *place; /* pinned until the handler is called */
-    uint64_t token;               /* that a renewal carries */
-    int confirmed;                /* by so many children */
+    uint64_t token;               /* of a renewal */
+    int confirmed;                /* by how many children */
     bool has_waiter;
-    bool must_ask; /* the attempt's thread is to ask the store */
+    bool must_ask; /* the attempt's thread must ask the store */
     struct dm_answer polled;
 };
 
@@ -34,8 +34,8 @@ struct dm_quorum_batch {
     struct dm_quorum_batch *next; /* of all->batches */
     bool is_polls;
     bool is_over;    /* the handler was called, or is being called */
-    bool is_awaited; /* by a thread, which looks at the batch; there is no handler */
-    int parts;       /* under way; one more while the batch is posted, awaited or told */
+    bool is_awaited; /* a thread waits for it and checks it; there is no handler */
+    int parts;       /* under way; one more while the batch is being posted, waited for, or delivered */
     unsigned asked;  /* the children that have had a part, a set of bits */
     int64_t due_ns;
     dm_answers_fn handler;
@@ -63,7 +63,7 @@ static void free_batch(struct dm_quorum_batch *batch)
     free(batch);
 }
 
-/* Every hold is confirmed by a majority, or nothing more is to come. */
+/* True if every hold is confirmed by a majority, or no more answers will come. */
 static bool is_decided(const struct dm_quorum_batch *batch)
 {
     int majority = batch->all->count / 2 + 1;
@@ -88,7 +88,7 @@ static void unlist(struct dm_quorum_batch *batch)
 
 /*
  * The server where the attempt waits is not believed for long: it may be silent, or be held by an attempt that has no
- * majority.  So a waiter looks at the others as often as it polls.
+ * majority.  So a waiter checks the others as often as it polls.
  */
 static bool must_look(struct dm_quorum_store *all, const struct item *item, int64_t now_ns)
 {
@@ -98,7 +98,7 @@ static bool must_look(struct dm_quorum_store *all, const struct item *item, int6
            item->polled.verdict != DM_SAYS_UNKNOWN;
 }
 
-/* A poll never owns: the attempt has the first server then, and its thread asks the others. */
+/* A poll never makes the attempt own: at most it has the first server, and its thread asks the others. */
 static struct dm_answer poll_answer(struct dm_quorum_store *all, struct item *item, int64_t now_ns)
 {
     struct dm_answer answer = item->polled;
@@ -136,7 +136,7 @@ static void drop_record(struct dm_quorum_store *all, const struct item *item)
         dm_quorum_drop_record(all, item->attempt);
 }
 
-/* The batch is the caller's from here on: dm_quorum_batch_tell() follows, without the lock. */
+/* From now on the batch belongs to the caller, who calls tell() next, without the lock. */
 static void end(struct dm_quorum_batch *batch)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -155,7 +155,7 @@ static void end(struct dm_quorum_batch *batch)
     }
 }
 
-/* A grant without a request and a token is a hint: an attempt that waits asks. */
+/* A grant without a request and a token is a hint: it makes a waiting attempt ask. */
 static void hint(struct dm_quorum_store *all, uint64_t attempt)
 {
     const struct dm_message message = { .kind = DM_MESSAGE_GRANTED,
@@ -177,7 +177,7 @@ static void leave(struct dm_quorum_batch *batch)
         free_batch(batch);
 }
 
-/* Behind end(). */
+/* Called after end(). */
 static void tell(struct dm_quorum_batch *batch)
 {
     batch->handler(batch->user, batch->answers, batch->count, NULL);
@@ -332,7 +332,10 @@ static void note_posted(struct part *part, bool is_posted)
     dm_quorum_note_sent(part->child, part->sent_ns);
 }
 
-/* A hold that the server is not certain of is asked for as by a thread; the token must not fall behind. */
+/*
+ * A hold that is not certain at the server is asked for as a thread would ask; the server's token must not become
+ * lower.
+ */
 static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_child *child,
                      const struct dm_renewal *renewal, struct dm_quorum_record *record)
 {
@@ -408,7 +411,7 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
     for (int i = 0; batch && i < all->count; i++)
         post_renewals_to(batch, &all->children[i], renewals, room);
     if (batch && handler)
-        batch->parts--; /* without any part the batch is decided, and ends in dm_quorum_end_batches() */
+        batch->parts--; /* a batch without parts is decided, and ends in dm_quorum_end_batches() */
     if (batch)
         batch->is_awaited = !handler;
     dm_mutex_unlock(&all->lock);
@@ -416,7 +419,7 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
     return batch;
 }
 
-/* The parts are posted under the store's lock, so that no answer is counted before all parts are on their way. */
+/* Posts the parts under the store's lock, so that no answer is counted before all parts are on their way. */
 bool dm_quorum_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
                           void *user)
 {
@@ -440,8 +443,8 @@ static struct dm_answer confirmed_answer(struct dm_quorum_batch *batch)
 }
 
 /*
- * A child that could not be asked at the beginning, as in a young process, is asked as soon as it can be: the others
- * may be no majority.
+ * A child that could not be asked at first, as in a young process, is asked as soon as possible, because the others may
+ * not be a majority.
  */
 static void ask_late(struct dm_quorum_batch *batch, const struct dm_renewal *renewal)
 {
@@ -475,7 +478,7 @@ static bool is_confirmed(struct dm_quorum_batch *batch, const struct dm_deadline
 }
 
 /*
- * The lock needed a majority only; the token is better decided with the answers of all servers (Q6), which are there or
+ * The lock needed only a majority; the token is better decided with the answers of all servers (Q6), which are there or
  * on their way.
  */
 static void await_all_answers(struct dm_quorum_store *all, uint64_t attempt, const struct dm_deadline *deadline)
@@ -520,7 +523,7 @@ struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal
 
 /* ---- polls ------------------------------------------------------------------------------- */
 
-/* Where the attempt waits; where a name is served, turns are taken. */
+/* The server where the attempt waits; for a name to be served, the one where turns are taken. */
 static int server_of(struct dm_quorum_store *all, const struct dm_ask *ask)
 {
     const struct dm_quorum_record *record = dm_quorum_find(all, ask->attempt);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations on a name, and by the owner, which are rare: one child after another.  A majority decides.  Each child is
- * asked once, so we first wait for those that can be reached soon.  Conditions are none: a signal to several servers
- * would wake several waiters.
+ * Operations on a name, and by its owner, which are rare: they ask one child after another, and a majority decides.
+ * Each child is asked once, so we first wait for those that can be reached soon.  There are no conditions, because a
+ * signal to several servers would wake several waiters.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "stores/quorum/parts.h"
 
-/* So many children have said so. */
+/* How many children have said so. */
 struct votes {
     int done, against, refused;
 };
@@ -38,8 +38,8 @@ static enum dm_verdict decide(struct dm_quorum_store *all, const struct votes *v
 }
 
 /*
- * Asks the servers that have not got the hold; later those that want the text of the script, too.  Returns the servers
- * with an answer to come.
+ * Asks the servers that do not have the hold; later also those that want the text of the script.  Returns the servers
+ * whose answers are to come.
  */
 static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_ask *ask, bool is_first)
 {
@@ -62,8 +62,8 @@ static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_ask *as
 }
 
 /*
- * The servers that have not got the hold yet know of the death, too, and would tell the next owner: so these servers
- * are asked once more.
+ * Servers that do not have the hold yet also know of the death, and would report it to the next owner, so they are
+ * asked once more.
  */
 static void join(struct dm_quorum_store *all, const struct dm_ask *ask, const struct dm_deadline *deadline)
 {
@@ -104,7 +104,7 @@ enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *p
 
     if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
         return decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
-    dm_quorum_await_all(store, place, deadline); /* on a server that is left out, the holder goes on */
+    dm_quorum_await_all(store, place, deadline); /* on a server that is left out, the holder keeps the lock */
     for (int i = 0; i < all->count; i++) {
         struct dm_deadline until = dm_quorum_share(all, i, deadline);
 

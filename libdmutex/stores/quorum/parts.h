@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store on several servers that know nothing of each other: each operation asks the stores of the servers, the
- * children, and counts their answers (core/quorum.h).
+ * A store on several servers that do not know each other: each operation asks the servers' stores, the children, and
+ * counts their answers (core/quorum.h).
  *
- *   quorum.c         opening, the ways to the children, the loop thread, fork
+ *   quorum.c  opening, the children's messages, the loop thread, fork
+ *   ways.c    which children can be asked, and which one first
  *   record.c  attempts, and the questions that are under way
  *   ask.c     acquire, cancel, release: questions of a thread that waits for a majority
  *   batch.c   posted renewals and polls
  *   name.c    operations on a name, one child after another
  *   view.c    names and their data, for people
  *
- * All children are of one kind and have the same settings but the address, so a place of one serves all.
+ * All children are of one kind and have the same settings, except for the address, so a place of one serves for all.
  *
- * A question goes to the children by posts, and the asking thread reads the answers itself: it leads one child's
- * connection after another, by draining it.  The store's lock is never held while handlers may be called.
+ * A question is posted to the children, and the asking thread reads the answers itself: it leads one child's connection
+ * after another, by draining it.  The store's lock is never held while handlers may be called.
  */
 #ifndef DM_QUORUM_PARTS_H
 #define DM_QUORUM_PARTS_H
@@ -37,13 +38,13 @@ struct dm_quorum_child {
 
     /* The store's lock guards the rest. */
     int64_t grace_until_ns;   /* the server grants nothing until then */
-    int64_t shunned_until_ns; /* refuses: turns are taken elsewhere */
-    int64_t since_ns;         /* since when the server is there, or can be asked; 0: no matter, without a grace */
+    int64_t shunned_until_ns; /* it refuses: until then turns are taken elsewhere */
+    int64_t since_ns;         /* since when the server exists, or can be asked; 0: does not matter, without a grace */
     unsigned unanswered;      /* questions */
     int64_t waiting_ns;       /* since when one of them is unanswered, about */
-    int64_t unseen_until_ns;  /* has let a view wait: views ask the others first */
-    char refusal[160];        /* the last error that a person should read */
-    int64_t refusal_told_ns;  /* when the log was last told of one; 0: never */
+    int64_t unseen_until_ns;  /* it made a view wait: until then views ask the others first */
+    char refusal[160];        /* the last error that people should read */
+    int64_t refusal_told_ns;  /* when one was last logged; 0: never */
 };
 
 /* An attempt, and the answers of the servers. */
@@ -56,11 +57,11 @@ struct dm_quorum_record {
     int64_t used_ns;
     int64_t owned_ns;        /* when the attempt came to own */
     bool is_queued;          /* waits at quorum.first */
-    int64_t queued_ns;       /* since when without a look at the other servers */
+    int64_t queued_ns;       /* since when, without checking the other servers */
     uint64_t news;           /* counts answers */
     struct dm_self *sleeper; /* the thread that sleeps until an answer comes; NULL: none */
 
-    /* Hints by messages that were heeded, of each server: how many, up to a limit, and when. */
+    /* Of each server, the hints by messages that were acted on: how many, up to a limit, and when. */
     struct {
         uint8_t count;
         int64_t heeded_ns;
@@ -72,10 +73,10 @@ struct dm_quorum_record {
     int64_t released_ns; /* when it was posted */
 };
 
-/* What was seen of the attempts at a name lately, by the name's number. */
+/* What was recently seen of the attempts at a name, by the name's number. */
 struct dm_quorum_crowd {
     int64_t until_ns;        /* they wait */
-    int64_t passed_until_ns; /* a holder without a majority is at this server: turns are taken elsewhere */
+    int64_t passed_until_ns; /* a holder without a majority is at this server: until then turns are taken elsewhere */
     int passed;
 };
 
@@ -85,12 +86,12 @@ struct dm_quorum_store {
     int count;
     struct dm_quorum_child children[DM_QUORUM_MOST];
 
-    struct dm_mutex lock; /* Rank QUORUM: under STATE; connections nest in it */
+    struct dm_mutex lock; /* rank QUORUM: taken after STATE; connections nest in it */
     struct dm_quorum_record *records[DM_QUORUM_CHAINS];
     size_t record_count, sweep_at;
     uint64_t rounds; /* the numbers of the newest record's rounds begin here */
     struct dm_quorum_crowd crowds[DM_QUORUM_CROWDS];
-    struct dm_quorum_batch *batches; /* without a call of the handler yet */
+    struct dm_quorum_batch *batches; /* whose handler has not been called yet */
     bool is_ended;                   /* in the child of a fork: no answer comes, and no record is found */
 };
 
@@ -107,18 +108,18 @@ bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enu
 /* Opens the ways that are closed. */
 void dm_quorum_want(struct dm_store *store, const struct dm_place *place, enum dm_way way);
 
-/* As dm_quorum_is_able(), awaited. */
+/* Waits until dm_quorum_is_able(). */
 bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                           const struct dm_deadline *deadline);
 
-/* Waits until all servers can be asked, for DM_QUORUM_JOIN_NS at most; not for a server that cannot be reached. */
+/* Waits for DM_QUORUM_JOIN_NS at most until all servers can be asked, except those that cannot be reached. */
 #define DM_QUORUM_JOIN_NS (200 * DM_NS_PER_MS)
 void dm_quorum_await_all(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline);
 
 /* The child's share of the time that is left, so that a child that is stopped leaves time for the others. */
 struct dm_deadline dm_quorum_share(const struct dm_quorum_store *all, int server, const struct dm_deadline *deadline);
 
-/* The same where a majority is enough: once so many have answered, the others are waited for shortly. */
+/* The same if a majority is enough: once that many have answered, the share of the others is short. */
 struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int server, int answered,
                                          const struct dm_deadline *deadline);
 
@@ -126,22 +127,25 @@ struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int 
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                       char ret_reason[DM_REASON_ROOM]);
 
-/* The child where turns of a name are taken if all can be asked. */
+/* The child where turns at a name are taken if all can be asked. */
 int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place);
 
 /* What was seen of the attempts at a name.  The store's lock is held. */
 struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place);
 
 /*
- * A waiter looks at the other servers after so long in a queue: the holder may have no majority.  An attempt that has
- * had its turn takes no longer (Q3).
+ * After this time in a queue a waiter checks the other servers, because the holder may have no majority.  An attempt
+ * that has had its turn takes no longer (Q3).
  */
 #define DM_QUORUM_PASS_NS (200 * DM_NS_PER_MS)
 
-/* So long turns are taken elsewhere after a child was asked for one and said nothing. */
+/* How long turns are taken elsewhere after a child did not answer a request for one. */
 #define DM_QUORUM_SILENT_NS (10 * DM_NS_PER_S)
 
-/* The child where turns of a name are taken now; is_for_queue: a child that also tells.  The store's lock is held. */
+/*
+ * The child where turns at a name are taken now; is_for_queue: one that can also send messages.  The store's lock is
+ * held.
+ */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);
 
 /* ---- records and questions: record.c.  The store's lock is held unless said otherwise. -- */
@@ -153,7 +157,7 @@ struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, cons
 
 void dm_quorum_drop_record(struct dm_quorum_store *all, uint64_t attempt);
 
-/* A question went out to a child, or its answer came. */
+/* A request was sent to a child, or its answer came. */
 void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns);
 void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
                            int64_t now_ns);
@@ -163,31 +167,31 @@ const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t 
                                           enum dm_quorum_question question, const struct dm_answer *answer,
                                           struct dm_answer *room);
 
-/* True if an answer of the child is long in coming: other children are waited for first. */
+/* True if an answer of the child is overdue: then others are waited for first. */
 bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns);
 
-/* True if a child that can be asked has not got the attempt's hold, and no answer is to come. */
+/* True if a child that can be asked does not have the attempt's hold, and no answer of it is under way. */
 bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const struct dm_place *place);
 
-/* An answer to the attempt was taken: wakes the thread that sleeps for it. */
+/* An answer to the attempt was taken: wakes the thread that sleeps until one comes. */
 void dm_quorum_note_news(struct dm_quorum_record *record);
 
-/* Without the lock: reads answers of the servers (a set of bits) for the attempt's thread, in a slice of time. */
+/* Without the lock: reads answers of the servers (a set of bits) for the attempt's thread, for a slice of time. */
 void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers,
                     const struct dm_deadline *deadline);
 
-/* Posts TRY or QUEUE; the answer goes into the record, if its round is still the same. */
+/* Posts TRY or QUEUE; the answer goes into the record, if that is still in the same round. */
 void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
                             enum dm_quorum_question question, const struct dm_ask *ask, const struct dm_owed *owed,
                             int owed_count);
 
-/* Without the lock: posts the release to each server to which dm_quorum_send() has said so. */
+/* Without the lock: posts the release to each server for which dm_quorum_send() said so. */
 void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
                             unsigned servers);
 
 /*
- * Without the lock: ends the posted releases that only a minority of the servers has not answered for so long.  Thus
- * exit(), which waits for all releases, does not wait for a server that is silent.  It has more patience than a call,
+ * Without the lock: ends the posted releases that after this time only a minority of the servers has not answered, so
+ * that exit(), which waits for all releases, does not wait for a silent server.  It has more patience than a call,
  * because a process that has ended sends nothing later.
  */
 #define DM_QUORUM_LEAVE_NS (500 * DM_NS_PER_MS)
@@ -195,10 +199,10 @@ void dm_quorum_end_late_releases(struct dm_quorum_store *all);
 
 /* ---- answers about a name: view.c ------------------------------------------------------- */
 
-/* Which of the answers a majority agrees with about the owner; -1: none. */
+/* The index of an answer about whose owner a majority agrees; -1: none. */
 int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
 
-/* What the children say together: the agreed owner; the others' largest numbers. */
+/* What the children say together: the agreed owner, and the largest of the other numbers. */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
 
 /* ---- operations: ask.c, batch.c, name.c, view.c ----------------------------------------- */
@@ -223,7 +227,7 @@ bool dm_quorum_post_poll(struct dm_store *store, const struct dm_ask *asks, int 
 /* Without the lock: ends the batches that have waited long enough; called in the loop's turns. */
 void dm_quorum_end_batches(struct dm_quorum_store *all);
 
-/* The earliest moment at which a batch has waited long enough; DM_NEVER. */
+/* The earliest time at which a batch will have waited long enough; DM_NEVER: there is none. */
 int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
 
 enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,

@@ -7,13 +7,13 @@
 #include "store/drivers.h"
 #include "stores/quorum/parts.h"
 
-/* After so many hints of one server to one attempt, the next ones count if they come so long after each other. */
+/* After HINTS_AT_ONCE hints of one server to one attempt, further ones count only at this pace. */
 #define HINTS_AT_ONCE 8
 #define HINT_PACE_NS (10 * DM_NS_PER_MS)
 
 /* ---- answers of the children ------------------------------------------------------------- */
 
-/* The child may be a new server now, without a queue, until an answer tells its birth. */
+/* The child may be a new server, without a queue, until an answer gives its birth. */
 static void child_ready(void *user)
 {
     struct dm_quorum_child *child = user;
@@ -33,8 +33,8 @@ static void child_tells(void *user)
 }
 
 /*
- * A hint makes the attempt ask all servers.  An honest server seldom has a second one for an attempt; one that hints
- * without end is heeded now and then, and each server apart, so that it cannot drown the others' hints.
+ * A hint makes the attempt ask all servers.  An honest server rarely sends an attempt a second one.  Endless hints are
+ * acted on only now and then, and each server is counted separately, so that one cannot drown the others' hints.
  */
 static bool heeds_hint(struct dm_quorum_record *record, int server, int64_t now_ns)
 {
@@ -46,10 +46,10 @@ static bool heeds_hint(struct dm_quorum_record *record, int server, int64_t now_
 }
 
 /*
- * A grant by one server is a hint for an attempt that waits, and nothing for a hold.  A loss at one server is a loss if
- * no majority is left.  In the first moments of a hold, while answers to the lock are to come that may make a majority,
- * a renewal finds out: a member that lies must not end the hold by being quicker than an honest one.  Not later:
- * servers tell breaks by force alone in this way, and a renewal would take the lock again where it was broken.
+ * A grant by one server is a hint for a waiting attempt, and means nothing for a hold.  A loss at one server is a loss
+ * if no majority is left.  Right after a lock, while answers that may make a majority are still to come, a renewal
+ * finds out, because a lying member must not end the hold by being quicker than an honest one.  Not later: servers
+ * report only breaks by force in this way, and a renewal would take the lock again where it was broken.
  */
 static bool is_news(struct dm_quorum_child *child, struct dm_message *message)
 {
@@ -124,7 +124,7 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
     return 0;
 }
 
-/* The inbox where the attempt waits is read by the waiting thread, the others by the loop thread. */
+/* The waiting thread reads the inbox where its attempt waits, the loop thread reads the others. */
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
                           int cancel_state)
 {
@@ -137,7 +137,7 @@ static bool sleep_reading(struct dm_store *store, const struct dm_place *place, 
     return dm_store_sleep(all->children[first].store, place, deadline, cancel_state);
 }
 
-/* A quorum counts as one server for the life of the process: servers come and go, and no server is believed alone. */
+/* For the life of the process a quorum counts as one server: servers come and go, and none is believed alone. */
 static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
     (void)store;
@@ -209,9 +209,11 @@ static void turn(struct dm_store *store)
     dm_quorum_end_batches(all);
 }
 
-/* ---- beginning, end, fork ---------------------------------------------------------------- */
+/* ---- start, end, fork ---------------------------------------------------------------- */
 
-/* A child that is down has no requests under way; one that is silent does not keep the caller to the deadline. */
+/*
+ * A child that is down has no requests under way; one that is silent does not make the caller wait until the deadline.
+ */
 static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
@@ -234,7 +236,7 @@ static void end(struct dm_store *store)
     dm_quorum_end_batches(all);
 }
 
-/* Stage by stage, because a lock of a later stage must not be held while one of an earlier stage is taken. */
+/* Stage by stage, because a lock of an earlier stage must not be taken while one of a later stage is held. */
 static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
@@ -316,7 +318,7 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
-/* False without memory or descriptors. */
+/* False if memory or descriptors run out. */
 static bool open_one(struct dm_quorum_child *child, const struct dm_url *list, const struct dm_ident *ident,
                      dm_open_fn *open_child)
 {

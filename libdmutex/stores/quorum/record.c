@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of attempts.  An answer finds its record by the attempt's number, so that a record may go while questions are
- * under way; an answer to an attempt without a record, or to a question of an earlier round, is left out.
+ * Records of attempts.  An answer finds its record by the attempt's number, so that a record may be freed while
+ * requests are under way; an answer to an attempt without a record, or to a request of an earlier round, is ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,24 +9,24 @@
 #include "base/log.h"
 #include "stores/quorum/parts.h"
 
-/* A child without an answer for so long is waited for last. */
+/* A child that has not answered for this long is waited for last. */
 #define SLOW_NS (10 * DM_NS_PER_MS)
 
-/* So long a thread reads for one child, and so long it sleeps while another thread reads. */
+/* How long a thread reads for one child, and how long it sleeps while another thread reads. */
 #define SLICE_NS (5 * DM_NS_PER_MS)
 #define NAP_MS 1
 
-/* After a refusal turns are taken at another server for a while. */
+/* How long turns are taken at another server after a refusal. */
 #define SHUN_NS DM_NS_PER_S
 
-/* The log is told of a server's refusals no more often. */
+/* A server's refusals are not logged more often than this. */
 #define REFUSAL_PAUSE_NS (60 * DM_NS_PER_S)
 
-/* A record without use for so many leases has no claim any more. */
+/* A record that was not used for this many leases no longer has a claim. */
 #define IDLE_LEASES 10
 #define SWEEP_LEAST 1024
 
-/* More than a record has rounds. */
+/* More rounds than any record has. */
 #define ROUNDS (UINT64_C(1) << 32)
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static bool is_abandoned(const struct dm_quorum_record *record, int64_t now_ns)
            now_ns - record->used_ns > IDLE_LEASES * (record->quorum.lease_ms * DM_NS_PER_MS + DM_NS_PER_S);
 }
 
-/* Claims that a thread has abandoned, as a test does, tell no store. */
+/* Frees records of claims that a thread has abandoned, as a test does, without telling the store. */
 static void sweep(struct dm_quorum_store *all, int64_t now_ns)
 {
     for (int i = 0; i < DM_QUORUM_CHAINS; i++) {
@@ -122,7 +122,7 @@ void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns)
         child->waiting_ns = now_ns;
 }
 
-/* A call names a refusal only if no majority is left, so the log tells what a minority refuses. */
+/* A call reports a refusal only if no majority is left, so what a minority refuses is logged. */
 static void note_refusal(struct dm_quorum_child *child, const char *refusal, int64_t now_ns)
 {
     snprintf(child->refusal, sizeof child->refusal, "%s", refusal);
@@ -133,7 +133,7 @@ static void note_refusal(struct dm_quorum_child *child, const char *refusal, int
                 dm_url_place(child->url->host, child->url->port).text, refusal);
 }
 
-/* Answers come in the order of the questions, so the other questions have waited less than this question. */
+/* Answers come in the order of the requests, so the other requests have waited less than this one. */
 void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
                            int64_t now_ns)
 {
@@ -197,7 +197,7 @@ void dm_quorum_note_news(struct dm_quorum_record *record)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* One of the servers that answers soon, the first if possible; -1: the attempt has no record. */
+/* One of the servers that will answer soon, if possible the first one; -1: the attempt has no record. */
 static int choose(struct dm_quorum_store *all, uint64_t attempt, unsigned servers, uint64_t *ret_news)
 {
     const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
@@ -218,7 +218,7 @@ static int choose(struct dm_quorum_store *all, uint64_t attempt, unsigned server
     return chosen;
 }
 
-/* Another thread may have read the answer, and not called the handler yet. */
+/* Another thread may have read the answer without having called the handler yet. */
 static void nap_without_news(struct dm_quorum_store *all, uint64_t attempt, uint64_t news)
 {
     struct dm_quorum_record *record;
@@ -241,8 +241,8 @@ static void nap_without_news(struct dm_quorum_store *all, uint64_t attempt, uint
 }
 
 /*
- * The thread leads the connection of one server for a slice; the answers of the others are there then, or the loop
- * thread reads them.
+ * The thread leads the connection of one server for a slice; after that the answers of the others are there, or the
+ * loop thread reads them.
  */
 void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers, const struct dm_deadline *deadline)
 {
@@ -265,7 +265,7 @@ void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned serv
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* A question about one attempt under way to one child. */
+/* A request about one attempt that is under way to one child. */
 struct question {
     struct dm_quorum_child *child;
     uint64_t attempt;
@@ -284,14 +284,14 @@ static struct question *make_question(struct dm_quorum_child *child, uint64_t at
     return question;
 }
 
-/* The end of a posted release: the handler is to be called, without the lock. */
+/* The end of a posted release, whose handler must be called without the lock. */
 struct released {
     dm_answers_fn handler;
     void *user;
     struct dm_answer answer;
 };
 
-/* AGAIN, if a server is to get the text of the script: the caller sends anew. */
+/* AGAIN if a server needs the text of the script: the caller sends again. */
 static struct dm_answer release_answer(const struct dm_quorum *quorum)
 {
     struct dm_answer answer = { .verdict = dm_quorum_released(quorum, false) };
@@ -319,7 +319,7 @@ static void settle_release(struct dm_quorum_store *all, struct dm_quorum_record 
         dm_quorum_drop_record(all, record->attempt);
 }
 
-/* False: none is left to end. */
+/* False: there is none left to end. */
 static bool end_late_release(struct dm_quorum_store *all, int64_t posted_before_ns)
 {
     struct released released = { 0 };
@@ -350,7 +350,7 @@ void dm_quorum_end_late_releases(struct dm_quorum_store *all)
         continue;
 }
 
-/* A server whose queue an attempt cannot enter has no turns, whatever it says instead. */
+/* A server whose queue an attempt cannot enter has no turns, whatever it answers. */
 static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
 {
     bool has_turns = leg->is_open || leg->said.verdict == DM_SAYS_OWNED || leg->said.verdict == DM_SAYS_QUEUED ||
@@ -361,7 +361,7 @@ static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
             dm_clock_boot_ns() + (leg->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT_NS : SHUN_NS);
 }
 
-/* answers NULL: none will come. */
+/* answers NULL: there will be none. */
 static void answer_question(const struct question *question, const struct dm_answer *answers)
 {
     struct dm_quorum_store *all = question->child->all;
@@ -399,7 +399,7 @@ static void question_answered(void *user, const struct dm_answer *answers, int c
     free(question);
 }
 
-/* A child that joins a hold gives a token at least as high as the hold's (Q6). */
+/* A child that joins a hold must give a token at least as high as the hold's (Q6). */
 static struct dm_ask as_part(const struct dm_quorum_record *record, const struct dm_ask *ask)
 {
     struct dm_ask part = *ask;
@@ -450,8 +450,8 @@ static void post_release(struct dm_quorum_child *child, const struct dm_ask *ask
 }
 
 /*
- * The home is the last: its release tells the next owner, whose questions would find the others busy if they came
- * before the releases there.
+ * The home comes last: the release there grants to the next owner, whose requests would find the others busy if they
+ * arrived there before the releases.
  */
 void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
                             unsigned servers)

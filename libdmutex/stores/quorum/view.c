@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looks at names, for people: a majority decides who holds a mutex.  One child alone may be new, may have granted to an
- * attempt that has not got the majority, or may lie.
+ * Views of names, for people: a majority decides who holds a mutex.  A single child may be new, may have granted to an
+ * attempt that did not get the majority, or may lie.
  *
- * All names that any child lists are told, each once.  A child that lists names for much longer than a majority of the
- * children is left, and so is one that fails: the others have all that a majority has.
+ * Shows every name that any child lists, once.  A child that lists names for much longer than a majority of the
+ * children is dropped, and so is one that fails: the others have everything that a majority has.
  */
 #include <search.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "stores/quorum/parts.h"
 
-/* What one child says of a name. */
+/* What one child says about a name. */
 struct sight {
     struct dm_info info;
     uint32_t lease_ms;
@@ -46,8 +46,8 @@ int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *co
 }
 
 /*
- * The token that a majority has reached: a child that the hold has come to later may have a higher one of its own.
- * Children without an answer are taken for children that have reached it.
+ * The token that a majority has reached: a child that joined the hold later may have a higher one of its own.  Children
+ * without an answer count as having reached it.
  */
 static uint64_t reached_token(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
 {
@@ -68,7 +68,10 @@ static uint64_t reached_token(const struct dm_quorum_store *all, const struct dm
 /* As dmutex_info_t has them. */
 enum health { CLEAN, DIED, NOT_RECOVERABLE };
 
-/* A death that one child tells is told, as to a robust lock; that nobody can have the lock, only a majority can say. */
+/*
+ * A death that a single child reports is reported, as to a robust lock; but only a majority can say that nobody can
+ * have the lock.
+ */
 static uint32_t agreed_health(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
 {
     int dead = 0, lost = 0;
@@ -82,7 +85,10 @@ static uint32_t agreed_health(const struct dm_quorum_store *all, const struct dm
     return dead + lost ? DIED : CLEAN;
 }
 
-/* Without an agreed owner the mutex is shown as free: some servers are an attempt's that has not got the majority. */
+/*
+ * Without an agreed owner the mutex is shown as free: an attempt that did not get the majority may have some of the
+ * servers.
+ */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
 {
     struct dm_info sum = { .shown = { .struct_size = sizeof sum.shown } };
@@ -125,7 +131,7 @@ static bool is_same_last(const struct dm_last *a, const struct dm_last *b)
            strcmp(a->program, b->program) == 0;
 }
 
-/* The last holder that a majority names: a server alone may name an attempt that never had the majority. */
+/* The last holder that a majority names: a single server may name an attempt that never had the majority. */
 static struct dm_last agreed_last(const struct dm_quorum_store *all, const struct sight *sights, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -171,7 +177,7 @@ static void tell(const struct dm_quorum_store *all, const struct dm_view *view, 
     view->handler(view->user, &seen);
 }
 
-/* A child that has let a view wait is asked only if the others are no majority, for so long. */
+/* How long a child that has made a view wait is asked only if the others are not a majority. */
 #define UNSEEN_NS (2 * DM_NS_PER_S)
 
 /* The children that a view asks first, a set of bits. */
@@ -205,7 +211,7 @@ static enum dm_verdict ask_child(struct dm_quorum_child *child, struct dm_view *
     return verdict;
 }
 
-/* A look at one name. */
+/* A view of one name. */
 struct look {
     const struct dm_view *view;
     const struct dm_deadline *deadline;
@@ -232,7 +238,7 @@ static void ask_children(struct dm_quorum_store *all, struct look *look, const c
     }
 }
 
-/* Tells a majority's answer about one name. */
+/* Shows a majority's answer about one name. */
 static enum dm_verdict look_at(struct dm_quorum_store *all, struct look *look, const char *key)
 {
     unsigned seen = seen_children(all);
@@ -254,7 +260,7 @@ static enum dm_verdict look_at(struct dm_quorum_store *all, struct look *look, c
 
 /* ---- all names --------------------------------------------------------------------------- */
 
-/* The names of one call of a child, as keys one behind the other, each with its NUL. */
+/* The names of one call of a child, as keys one after the other, each with its NUL. */
 struct names {
     char *keys;
     size_t size;
@@ -277,13 +283,13 @@ static void note_name(void *user, const struct dm_seen *seen)
     names->size += length;
 }
 
-/* A row of calls, each of which asks one child for some of its names.  The children take turns. */
+/* A series of calls, each of which asks one child for some of its names.  The children take turns. */
 struct row {
     uint64_t cursors[DM_QUORUM_MOST];
     bool is_over[DM_QUORUM_MOST]; /* the child has listed all its names, or has failed */
-    int listed;                   /* children that have listed all */
+    int listed;                   /* how many children have listed all */
     bool is_refused;
-    uint64_t calls, calls_most; /* calls_most, 0: not known yet */
+    uint64_t calls, calls_most; /* calls_most 0: not known yet */
     void *told;                 /* a tree of keys, by tsearch() */
 };
 
@@ -304,8 +310,8 @@ static struct row *row_of(struct dm_view *view)
 }
 
 /*
- * The next child that is to list names, from the child of this turn on; -1: none.  One that has let a view wait has its
- * turns when the others have listed all.
+ * The next child to list names, beginning with the one whose turn it is; -1: none.  One that has made a view wait gets
+ * its turns when the others have listed all.
  */
 static int next_child(struct dm_quorum_store *all, const struct row *row)
 {
@@ -326,7 +332,9 @@ static int next_child(struct dm_quorum_store *all, const struct row *row)
     return next;
 }
 
-/* A child that goes on when a majority has listed all gets as many turns again: a name more or less makes few. */
+/*
+ * A child that is not done when a majority has listed all gets as many turns again: a few more names do not take more.
+ */
 static void note_over(const struct dm_quorum_store *all, struct row *row, int child, enum dm_verdict verdict)
 {
     row->is_over[child] = true;
@@ -351,7 +359,7 @@ static bool note_told(struct row *row, const char *key)
     return false;
 }
 
-/* Looks at the names that no earlier call has told. */
+/* Shows the names that no earlier call has shown. */
 static enum dm_verdict look_at_new(struct dm_quorum_store *all, struct look *look, struct row *row,
                                    const struct names *names)
 {
@@ -369,7 +377,7 @@ static enum dm_verdict look_at_new(struct dm_quorum_store *all, struct look *loo
     return verdict;
 }
 
-/* All children have had their turns.  The next row begins anew. */
+/* All children have had their turns.  The next series starts from the beginning. */
 static enum dm_verdict end_row(struct dm_quorum_store *all, struct dm_view *view, struct row *row, char *ret_reason)
 {
     bool is_whole = row->listed > all->count / 2, is_refused = row->is_refused;

@@ -5,10 +5,10 @@
 
 #include "stores/quorum/parts.h"
 
-/* One child is waited for this long while others are being opened, too. */
+/* How long one child is waited for while others are being opened, too. */
 #define SLICE_MS 10
 
-/* A child that says no with more than this left of its slice has given up. */
+/* A child that returns "not able" with more than this left of its slice has given up. */
 #define GIVEN_UP_NS (2 * DM_NS_PER_MS)
 
 static int majority(const struct dm_quorum_store *all)
@@ -57,7 +57,7 @@ static int await_each(struct dm_quorum_store *all, const struct dm_place *place,
     return given_up;
 }
 
-/* Also false before the deadline if so many children have given up that fewer than `needed` are left. */
+/* Also false, before the deadline, if so many children have given up that fewer than `needed` are left. */
 static bool await_some(struct dm_store *store, const struct dm_place *place, enum dm_way way, int needed,
                        const struct dm_deadline *deadline)
 {
@@ -133,7 +133,7 @@ static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *p
            (demand < 2 || (child->grace_until_ns <= now_ns && child->shunned_until_ns <= now_ns));
 }
 
-/* The name's number decides, so that all processes begin with the same server. */
+/* The name's number decides, so that all processes start with the same server. */
 int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place)
 {
     return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
@@ -145,7 +145,7 @@ struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const st
     return &all->crowds[place ? all->children[0].store->ops->spread(place) % DM_QUORUM_CROWDS : 0];
 }
 
-/* The home, or the next server that is fit. */
+/* The home, or the next suitable server. */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue)
 {
     const struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(all, place);
