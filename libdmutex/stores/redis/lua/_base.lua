@@ -1,4 +1,4 @@
--- Definitions for all that is not usual; the numbers (_numbers.lua) come before.
+-- Definitions for the unusual cases; the numbers (_numbers.lua) come before.
 --
 -- k: the keys of a mutex: lock, state, queue, waiter.  s: the contents of `state`.
 -- at: the circumstances of the call: now and now_text (server us), inbox (prefix), born (us), origin (_origin.lua).
@@ -21,8 +21,8 @@ local function mutex_at(first)
   return { lock = KEYS[first], state = KEYS[first + 1], queue = KEYS[first + 2], waiter = KEYS[first + 3] }
 end
 
--- The keys of a condition, or nil: queue and waiter serve the condition's waiters as those of a mutex serve the
--- mutex's.  waiter has two more fields: `mutex`, the bound mutex, and `arrival`, the newest number.
+-- The keys of a condition, or nil: queue and waiter are for its waiters what those of a mutex are for the mutex's.
+-- waiter has two more fields: `mutex`, the bound mutex, and `arrival`, the newest number.
 local function condition_at(first)
   return KEYS[first] and { queue = KEYS[first], waiter = KEYS[first + 1] } or nil
 end
@@ -134,7 +134,7 @@ local function ended_text(s, how, ms)
   return '-' .. how .. ' ' .. ms .. ' ' .. (s.id:match(thread_form) or 0) .. ' ' .. label
 end
 
--- The owner's hold ends after so many ms; `ended` is its text if the owner tells it.  how: 0 unlocked, 1 died, 2
+-- Ends the owner's hold, which lasted `ms`; `ended` is its text if the owner sends it.  how: 0 unlocked, 1 died, 2
 -- unlocked and not recoverable, 3 broken.
 local function end_hold(k, s, how, ms, ended)
   call('DEL', k.lock)

@@ -7,7 +7,7 @@ local function is_silent_at(now, w)
 end
 
 -- Moves a waiter from the condition to the queue of the mutex.  is_signalled: the waiter carries the signal, which must
--- not expire with the waiter before another waiter has polled, even if that waiter has the longest lease.
+-- not expire with it before another waiter has polled, even if that one has the longest lease.
 local function move(k, c, s, w, at, is_signalled)
   forget(c, w.id)
   w.signal = is_signalled and '@' .. c.queue .. ' ' or ''
@@ -18,9 +18,9 @@ local function move(k, c, s, w, at, is_signalled)
   end
 end
 
--- Signals up to `most` waiters whose numbers are not above `upto`; if `most` is 1, a waiter that hears the signal, if
--- there is any.  Waiters that do not hear the signal find out by their next poll.  Looks at 256.
--- Returns how many were moved, and whether the caller must go on with the waiters that were not looked at.
+-- Signals up to `most` waiters whose numbers are not above `upto`; if `most` is 1, one whose inbox gets the message, if
+-- there is any.  Waiters that miss the message find out with their next poll.  Checks 256.  Returns how many were
+-- moved, and whether the caller must go on with the waiters that were not checked.
 local function signal(k, c, s, at, most, upto)
   local ids = call('ZRANGE', c.queue, '-inf', upto, 'BYSCORE', 'LIMIT', 0, signal_limit)
   local place, left, moved, deaf = call('ZCARD', k.queue), remaining(k, s, longest_lease_ms), 0, nil
@@ -46,7 +46,7 @@ local function signal(k, c, s, at, most, upto)
   return moved, #ids == signal_limit and (most > 1 or moved == 0)
 end
 
--- Signals that died with their receivers go to the present waiters.
+-- Gives signals that died with their receivers to the present waiters.
 local function pay_debts(k, c, s, at)
   local field = 'debt ' .. c.queue
   local debts = tonumber(call('HGET', k.state, field) or 0)

@@ -1,2 +1,2 @@
--- Step: reads held, the field `hold`.  A hold that has ended, which a minus sign says, is none: held is false then.
+-- Step: reads held, the field `hold`.  Sets held to false if the hold has ended, which a minus sign shows.
 if held and held:byte() == 45 then held = false end

@@ -1,6 +1,6 @@
--- Step: the usual handoff, to `first`, the first waiter, "<id> <words>": nobody died, the waiter has been heard of, and
--- takes the lock by a token of the clock.  Reads first, queue, waiter, lock, state, newest, is_free, wanted, signal,
--- is_last, is_lone, inbox, origin.  Sets handed_over; if false, nothing was written.
+-- Step: the usual handoff, to `first`, the first waiter, "<id> <words>": nobody died, the waiter was heard from
+-- recently, and it takes the lock with a token of the clock.  Reads first, queue, waiter, lock, state, newest, is_free,
+-- wanted, signal, is_last, is_lone, inbox, origin.  Sets handed_over; if false, nothing was written.
 local id, uuid, attempt, request, lease, robust, heard, seen, label = first:match(first_form)
 --@include _clock
 --@include _origin

@@ -1,4 +1,4 @@
--- Step: both keys of a queue live two and a half to three leases on; is_first: they are new.
+-- Step: keeps both keys of a queue for the next two and a half to three leases; is_first: they are new.
 if is_first or call('PTTL', queue) < lease * queue_least_leases then
   local life = lease * queue_leases .. ''
   call('PEXPIRE', queue, life)

@@ -3,11 +3,11 @@
 -- build-aux/embed-lua.awk writes the values.  tests/server/test_scripts_numbers compares the numbers that the client
 -- knows, too.
 
--- Tokens are the microseconds since 2020-01-01T00:00:00Z, because 4096 times a token is to fit a signed number of 64
--- bits, until 2091.  All other times here are the server's clock, in microseconds since 1970.
+-- Tokens are the microseconds since 2020-01-01T00:00:00Z, so that 4096 times a token fits a signed number of 64 bits
+-- until 2091.  All other times here are the server's clock, in microseconds since 1970.
 --@constant epoch_s = 1577836800
 --@constant epoch_us = epoch_s * 1000000
--- Tokens are below 2^52, and the next token must be below, too; a larger token would make the name unusable for all.
+-- Tokens are below 2^52, and so must be the next one; a larger token would make the name unusable for everybody.
 --@constant token_limit = 4503599627370495
 --@constant unknown_origin = '0 0000000000000000'
 
@@ -15,14 +15,15 @@
 --@constant mutex_keys = 4
 --@constant condition_keys = 2
 
--- Lives: of `state`; of a queue, in leases of the waiter that was heard of last, at most and at least; of a queue with
--- a carrier of a signal, which lives as long as the queue of a waiter with the longest lease.
+-- Lifetimes: of `state`; of a queue, in leases of the waiter that was heard from last, at most and at least; of a queue
+-- with a carrier of a signal, which lives as long as the queue of a waiter with the longest lease.
 --@constant state_ms = 7 * 24 * 3600000
 --@constant queue_leases = 3
 --@constant queue_least_leases = 2.5
 --@constant longest_lease_ms = 3600000
 --@constant carrier_ms = queue_leases * longest_lease_ms
--- A waiter that was not heard of for so long is silent, and passed over; or gone, and removed.  Thirds: of its lease.
+-- A waiter that was not heard from for this long is silent, and passed over; or gone, and removed.  In thirds of its
+-- lease.
 --@constant silent_thirds = 2
 --@constant silent_least_ms = 1000
 --@constant gone_leases = 2
@@ -58,8 +59,8 @@
 -- "@<key of the condition> " of a waiter that a signal brought to the mutex, or nothing; it goes into `hold`, too.
 --@constant signal_form = '^@%S+ '
 --@constant signal_key_form = '^@(%S+) '
--- The mark of a hold, which a renewal writes: "+ " tell the holder of the first waiter; "- " likewise, and the end of
--- the lease is no death.  A label begins with a digit, so a label is never taken for a mark.
+-- The mark of a hold, which a renewal writes: "+ " means to tell the holder of the first waiter; "- " the same, and
+-- that the end of the lease is not a death.  A label begins with a digit, so it is never taken for a mark.
 --@constant mark_form = '^[+-] '
 --@constant mark_without_death = '- '
 -- What all keys begin with, up to the group.

@@ -1,8 +1,8 @@
--- Step: offers the lock to the waiter `id` of `queue` and `waiter`, and takes the waiter out of there if it becomes the
--- owner: it was heard of lately and its inbox is there, or it is_me, the caller, which the answer tells.
+-- Step: offers the lock to the waiter `id` of `queue` and `waiter`, and takes it out of there if it becomes the
+-- owner: it was heard from recently and its inbox is open, or it is_me, the caller, which learns it by the answer.
 -- Reads uuid and attempt (of id), the waiter's words (request, lease, robust, heard, seen, label), now, all that _grant
 -- reads, inbox, origin, dead (1: the owner learns of a death), is_last (nobody else is in the queue), and is_lone
--- (the waiter stands in `state`, where _grant writes `wanted` anew).  Sets is_owner.
+-- (the waiter is in `state`, where _grant overwrites `wanted`).  Sets is_owner.
 local is_told, is_owner = not is_me, is_me
 --@include _silent
 if is_told and not is_silent then

@@ -1,6 +1,6 @@
--- Step: reads `origin`, "<since when the server is there, us> <the server's run id>".  Sets born, the first word.
--- A negative number is of a server of a quorum: a server that has lost its mark (born.lua) has lost all locks while it
--- ran, and is new from now on.
+-- Step: reads `origin`, "<since when the server is there, us> <the server's run id>".  Sets born, the first word.  A
+-- negative number is that of a server of a quorum: if the server has lost its mark (born.lua), it has lost all locks
+-- while it ran, and is new from now on.
 local born = origin:sub(1, -18)
 if born:byte() == 45 then -- '-'
   local mark = KEYS[1]:match(prefix_form) .. ':server'

@@ -1,5 +1,5 @@
--- A signal that dies with its receiver is owed to the next waiter of the condition, whose poll pays the debt: the
--- scripts of a mutex know no keys of conditions.  words: a label with the signal before it.
+-- A signal that dies with its receiver is owed to the next waiter of the condition, whose poll pays the debt, because
+-- the scripts of a mutex do not know the keys of conditions.  words: a label with the signal before it.
 local function owe_signal(k, words)
   local condition = words:match(signal_key_form)
   if not condition then return end

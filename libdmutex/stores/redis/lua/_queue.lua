@@ -1,8 +1,8 @@
 -- The queue of a mutex, and the waiters of a condition: a zset of ids by arrival number, and a hash of each waiter's
--- words.  q: the keys of a mutex or of a condition, of which queue and waiter are used here.
--- The only waiter of a mutex may stand in `state` instead (s.lone); gather() puts that waiter into the queue.
+-- words.  q: the keys of a mutex or of a condition, of which queue and waiter are used here.  The only waiter of a
+-- mutex may be in `state` instead (s.lone); gather() puts it into the queue.
 
--- A waiter by its words.  nil: no waiter, or the words are not ours.
+-- A waiter from its words.  nil: no waiter, or the words are not ours.
 local function entry(q, id)
   local words = call('HGET', q.waiter, id)
   return words and waiter_of(id, words) or nil
@@ -12,7 +12,7 @@ local function words_of(w, signal)
   return w.request .. ' ' .. w.lease .. ' ' .. w.robust .. ' ' .. w.heard .. ' ' .. w.seen .. ' ' .. signal .. w.label
 end
 
--- Notes that a waiter was heard of; a signal that the waiter carries stays with the waiter.
+-- Notes that a waiter was heard from; a signal that it carries stays with it.
 local function hear(q, w)
   local before = entry(q, w.id)
   local queue, waiter, lease, is_first = q.queue, q.waiter, w.lease, false
@@ -20,7 +20,7 @@ local function hear(q, w)
   --@include _keep
 end
 
--- Puts a waiter into the queue.  Returns false if the waiter is there: nothing was written then.
+-- Puts a waiter into the queue.  Returns false if it is there already, and then nothing was written.
 local function insert(q, w, arrival, is_first)
   local queue, waiter, id, lease, words = q.queue, q.waiter, w.id, w.lease, words_of(w, w.signal)
   if call('ZADD', queue, 'NX', arrival, id) == 0 then return false end
@@ -34,14 +34,14 @@ local function forget(q, id)
   return call('ZREM', q.queue, id)
 end
 
--- A queue of the wrong type raises here, before the first write.  Returns how many wait.
+-- Returns how many wait.  A queue of the wrong type raises an error here, before the first write.
 local function check_queue(q)
   call('HLEN', q.waiter)
   return call('ZCARD', q.queue)
 end
 
--- All waiters of a mutex are in the queue from here on.  The lone waiter came when it was heard of last.  Keys of a
--- mutex with a wrong type raise here, before the first write; those of a condition are checked before.
+-- From now on all waiters of a mutex are in the queue.  The lone waiter came when it was last heard from.  Keys of a
+-- mutex with a wrong type raise an error here, before the first write; those of a condition are checked before.
 local function gather(k, s, at)
   check_queue(k)
   if not s.lone then return end
@@ -52,7 +52,7 @@ local function gather(k, s, at)
   s.lone, s.is_wanted = nil, w ~= nil
 end
 
--- A waiter that was not heard of for two leases is gone.
+-- A waiter that was not heard from for two leases is gone.
 local function is_gone(w, at) return at.now - w.heard > math.max(w.lease * gone_leases, gone_least_ms) * 1000 end
 
 -- The mutex has waiters, of whom the newest has this arrival number.
@@ -63,21 +63,21 @@ local function note_wanted(k, s, arrival)
 end
 
 -- `cursor`: the arrival number up to which all waiters were passed over, once 16 in a row were.  The cursor outlives a
--- grant, so that the next look begins behind the passed-over waiters: each dead waiter is met once, not once per
--- handoff.
+-- grant, so that the next search begins after the waiters that were passed over: each dead waiter is met once, not once
+-- per handoff.
 local function set_cursor(k, s, number)
   s.cursor = text(number)
   call('HSET', k.state, 'cursor', s.cursor)
   if s.is_new then expire_state(k) end
 end
 
--- A waiter that was heard of is not passed over any more: the next look begins at this waiter.
+-- A waiter that was heard from is no longer passed over: the next search begins with it.
 local function revive(k, s, id)
   local mine = s.cursor and call('ZSCORE', k.queue, id)
   if mine and tonumber(mine) <= tonumber(s.cursor) then set_cursor(k, s, mine - 1) end
 end
 
--- The owner of a marked hold is told of the first waiter only, which is in the queue already: `waiting` 1; and of a try
+-- Tells the owner of a marked hold only of the first waiter, which is in the queue already: `waiting` 1; and of a try
 -- while the queue is empty: `waiting` 0.
 local function tell_owner(k, s, at, waiting)
   if not (s.hold and split(s.label) and call('ZCARD', k.queue) == waiting) then return end
@@ -87,8 +87,8 @@ end
 
 local function next_arrival(s, at) return math.max(s.arrival + 1, at.now) end
 
--- Puts the caller into the queue: to the arrival number `back`, or to the end if there is none; a waiter of the queue
--- stays in its place.  Returns position and arrival number, or nil if the queue is full.
+-- Puts the caller into the queue, at the arrival number `back`, or at the end if there is none; a waiter that is in the
+-- queue keeps its place.  Returns position and arrival number, or nil if the queue is full.
 local function line_up(k, s, w, back, at)
   local waiting = call('ZCARD', k.queue)
   if waiting >= queue_limit and not call('ZSCORE', k.queue, w.id) then return nil end

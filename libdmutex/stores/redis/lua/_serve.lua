@@ -1,4 +1,4 @@
--- The free lock goes to a waiter, and what must be known of owners and waiters for that.
+-- How a free lock goes to a waiter, and what must be known of owners and waiters for that.
 
 --@include _owe
 
@@ -9,8 +9,8 @@ local function leave(k, id)
   return forget(k, id)
 end
 
--- No look meets the waiters before the cursor, so up to 16 of the gone waiters are removed here.  The cursor goes with
--- the last of the gone waiters.
+-- No search meets the waiters before the cursor, so up to 16 that are gone are removed here.  The cursor goes with the
+-- last of them.
 local function sweep(k, s, at)
   if not s.cursor then return end
   local heads = call('ZRANGE', k.queue, 0, look_limit - 1)
@@ -29,7 +29,7 @@ local function sweep(k, s, at)
   end
 end
 
--- Puts the lock there, or a whole lease on.
+-- Sets the lock, or extends it to a whole lease.
 local function put_lock(k, lease)
   call('HSET', k.lock, 'held', 1)
   call('PEXPIRE', k.lock, lease)
@@ -60,10 +60,10 @@ local function take(k, s, w, at)
   return token, inherit(k, s, w.robust)
 end
 
--- Grants the lock to the first live waiter among 16; the hold of an owner that releases ends with that.  me: the
--- caller's id, alive with any answer of the caller's inbox, and told by the answer.
--- Returns the new owner or nil, the owner's token, dead, and whether there are more heads than were looked at, or
--- 'grace': a waiter must wait for the end of the grace.
+-- Grants the lock to the first live waiter among 16, which ends the hold of an owner that releases.  me: the caller's
+-- id, which counts as alive whatever its inbox, and learns of a grant by the answer.  Returns the new owner or nil, its
+-- token, dead, and whether there are more waiters than were checked, or 'grace': a waiter must wait for the end of the
+-- grace.
 local function serve(k, s, at, me)
   if not is_followed(s.last) then return nil end
   if me then revive(k, s, me) end
@@ -96,22 +96,22 @@ local function serve(k, s, at, me)
   return nil, nil, nil, #heads == look_limit
 end
 
--- Nobody can have the lock any more: 16 waiters are told to ask, and each waiter that asks tells on.
+-- Nobody can have the lock any more: tells 16 waiters to ask, and each one that asks tells others.
 local function tell_unrecoverable(k, inbox)
   for _, id in ipairs(call('ZRANGE', k.queue, 0, look_limit - 1)) do
     if owner_of(id) then tell(inbox, id, 'ask ' .. attempt_of(id)) end
   end
 end
 
--- True if this server gave the token, as far as the token can tell: a token above the clock's tells no moment.
+-- True if this server gave the token, as far as the token shows: one above the clock's shows no time.
 local function is_given_here(token, at)
   return at.born == 0 or token >= at.born - epoch_us and token <= at.now - epoch_us
 end
 
--- True if the attempt that `hold` names is the owner; its lease begins anew, and the lock is put back if it had ended.
--- Not if the lease ended before this server came: a later owner may come back in the grace, and a delayed renewal of
--- that owner, with a higher token, may be executed later.  Then the attempt counts as not having owned yet, which the
--- second result says; the attempt will own by a new token.
+-- True if the attempt that `hold` names is the owner; its lease begins again, and the lock is put back if it had ended.
+-- Not if the lease ended before this server came: a later owner may come back in the grace, and its delayed renewal,
+-- with a higher token, may be executed later.  Then the attempt counts as not having owned yet, which the second result
+-- says, and will own with a new token.
 local function still_owns(k, s, me, at)
   if s.id ~= me.id then return false, false end
   if call('HLEN', k.lock) > 0 or (is_given_here(s.last, at) and grace(at, me.lease) == 0) then
@@ -123,7 +123,7 @@ local function still_owns(k, s, me, at)
   return false, true
 end
 
--- A hold whose lease ended without being released: the owner died; or, by the mark "- ", nobody was inside perhaps.
+-- A hold whose lease ended without a release: the owner died, or, with the mark "- ", perhaps nobody was inside.
 local function note_death(k, s, at)
   s.is_free = true
   if not s.hold then return end
@@ -131,8 +131,8 @@ local function note_death(k, s, at)
   end_hold(k, s, split(s.label) == mark_without_death and 0 or 1, lapsed_ms(k, s, at))
 end
 
--- The ms that the server still grants the owner.  More than the lease: the server's clock was set back, or some program
--- wrote the key; then the lease is put right.
+-- The ms that the server still grants the owner.  If they are more than the lease, the server's clock was set back, or
+-- another program wrote the key; then the lease is corrected.
 local function remaining(k, s, fallback)
   local lease = s.lease or tonumber(fallback)
   local left = call('PTTL', k.lock)
@@ -143,7 +143,7 @@ local function remaining(k, s, fallback)
   return math.max(left, 0)
 end
 
--- When to look again: the owner's lease may have ended, and the grace.
+-- When to check again: the owner's lease, and the grace, may have ended by then.
 local function left(k, s, lease, at) return math.max(remaining(k, s, lease), grace(at, lease)) end
 
 -- The last of the queue.

@@ -20,12 +20,13 @@ local held, newest, health, wanted, arrival =
 --@include _origin
 
 -- The two usual cases, on plain names: tables and functions for the rest would take longer than the work.  Nobody died,
--- nothing is owed, and the clock makes a token that is new to all.
+-- nothing is owed, and the clock makes a token that is new to everybody.
 --@include _newest
 local is_usual = is_newest and not (health or owed or cond)
 local grace_us = born == '0' and 0 or born + lease * 1000 - now_text -- above 0: for so long nobody gets a free lock
 
--- Free, and nobody waits: the caller's.  A lock that is there in spite of an evicted `state` stays as it is: 0.
+-- Free, and nobody waits: it becomes the caller's.  A lock that is there although `state` was evicted
+-- stays as it is: 0.
 if is_usual and not held and (not wanted or wanted == '0') and grace_us <= 0 and
     call('HSET', lock, 'held', '1') == 1 then
   local granted, is_free, is_told, is_timed = id .. ' ' .. lease .. ' ' .. label, false, false, true

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Since when this server has its identity: from the start, or since the server came after another server and has the
--- other server's data.  The first client that comes notes the time.  A server that was a replica meanwhile is another
--- server, though the run id is unchanged: a promotion draws a new master_replid, and keeps the id before as the second.
--- In a group of Sentinel a replaced master goes on as a master for a while, and may be promoted again with its own
--- data, unchanged; only the sentinels know of that, by the epoch of the failover.
--- A server of a quorum is new without a mark, however long the server has run: its data may have been deleted.
+-- Since when this server has its identity: from its start, or since it took over from another server, whose data it
+-- has.  The first client that comes notes the time.  A server that was a replica in between is another server, although
+-- its run id is unchanged: a promotion draws a new master_replid, and keeps the previous id as the second.  In a group
+-- of Sentinel a replaced master goes on as a master for a while, and may be promoted again with its own data,
+-- unchanged; only the sentinels know of that, by the epoch of the failover.  A server of a quorum is new without a
+-- mark, however long it has run: its data may have been deleted.
 --@unguarded
 -- KEYS  the server's mark, a hash
 -- ARGV  of a group of Sentinel: the epoch, 1 before the first failover; of a quorum: '' and 'part'
@@ -31,7 +31,7 @@ end
 if is_same then return since end
 -- mark_of_first: the mark of version 0.1.0, which does not know epochs.  No mark after a promotion: the replica may
 -- have been empty, in the middle of a synchronisation, while the master had owners.  Sentinels also promote a server
--- that was started again without data and never became a replica: after a failover its uptime says nothing.
+-- that was restarted without data and never became a replica: after a failover its uptime says nothing.
 local is_after_switch = config and config ~= '1' or epoch ~= '-'
 since = (noted or noted_since or mark_of_first or is_part or is_after_switch) and now or
   now - math.max(uptime - 1, 0) * 1000000 -- of two clocks in whole seconds

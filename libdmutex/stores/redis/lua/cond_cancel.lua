@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- A waiter of a condition does not want to wait any longer: the waiter wants the mutex.
+-- A waiter of a condition no longer waits for a signal: it wants the mutex.
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  hold of the attempt, lease ms, highest token seen, request, robust 0|1, inbox prefix, origin
 --       (_origin.lua)

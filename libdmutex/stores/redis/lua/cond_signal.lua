@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Signals waiters of a condition: the waiters wait for the mutex from here on, which is granted if the mutex is free.
+-- Signals waiters of a condition: from now on they wait for the mutex, which is granted to one of them if it is free.
 -- KEYS  cond sleeper, and if the caller knows the mutex: lock state queue waiter
 -- ARGV  the mutex, in the clients' words, or '', inbox prefix, how many at most, the newest arrival number that is
 --       meant, '' for all present waiters, origin (_origin.lua)
@@ -17,7 +17,7 @@ local held, newest, health, wanted = unpack(call('HMGET', state, 'hold', 'token'
 --@include _state
 --@include _ended
 -- The usual case, on plain names, as in release.lua: a single signal, and a free mutex without waiters, where nobody
--- died.  The first waiter becomes the owner, and hears "granted" only.
+-- died.  The first waiter becomes the owner, and gets only the message "granted".
 if most == '1' and upto == '' and not (health or held or wanted) and call('HLEN', lock) == 0 then
   local is_free, signal, wanted = true, '@' .. queue .. ' ', not is_unsure and '0' or nil
   local first = id .. ' ' .. (call('HGET', waiter, id) or '')

@@ -1,5 +1,5 @@
 #!lua
--- Enqueues an attempt on a condition and gives the caller's hold of the mutex back, at once.
+-- Enqueues an attempt on a condition and gives back the caller's hold of the mutex, in one step.
 -- KEYS  lock state queue waiter cond sleeper
 -- ARGV  id of the hold, how the hold ends (0 unlock, 2 not recoverable), hold of the attempt, lease ms, highest token
 --       seen, request, robust 0|1, the mutex, in the clients' words, inbox prefix, origin (_origin.lua)
@@ -17,7 +17,7 @@ local me, s = caller(hold, seen, request, robust, at), read(k)
 local waiting, bound, newest = check_queue(c), unpack(call('HMGET', c.waiter, 'mutex', 'arrival'))
 gather(k, s, at)
 
--- Repeated: the attempt comes before the hold, because the attempt has given the hold back.
+-- Repeated: checks the attempt before the hold, because the attempt has given the hold back.
 if call('ZSCORE', c.queue, me.id) then
   hear(c, me)
   return { 'waiting', 0, at.now }

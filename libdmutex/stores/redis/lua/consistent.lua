@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The owner has mended the state that an earlier owner left half done.
+-- The owner has repaired the state that an earlier owner left half done.
 -- KEYS  state
 -- ARGV  id
 -- Answer 1 done, also when repeated; 0 not the owner any more

@@ -15,12 +15,12 @@ local s, at = read(k), circumstances(inbox)
 gather(k, s, at)
 local is_held, left, told = call('HLEN', k.lock) > 0, call('PTTL', k.lock), call('HGET', k.state, 'told')
 
--- The dead keep no anonymous mutex.  A server that may not be asked for inboxes (nil) calls nobody dead.
+-- The dead do not keep an anonymous mutex.  If the server may not be asked for inboxes (nil), nobody counts as dead.
 local function is_dead(id) return is_anonymous and is_there(inbox, id) == false end
 
--- A lock that is there is held, also by a process without an inbox.  The only exception: a waiter was killed, and
--- granted the lock before the server had read the end of the waiter's inbox.  `told` names that grant, the owner has
--- not been heard of since (a renewal would have lengthened the lease), and the inbox is gone.
+-- A lock that is there is held, even by a process without an inbox.  The only exception: a waiter was killed, and was
+-- granted the lock before the server noticed the end of its inbox.  `told` names that grant, the owner has not been
+-- heard from since (a renewal would have extended the lease), and the inbox is gone.
 local function is_granted_to_the_dead()
   local age = (at.now - epoch_us - s.last) / 1000
   return s.id and tonumber(told) == s.last and age >= 0 and left >= 0 and left <= s.lease - age + 2 and is_dead(s.id)

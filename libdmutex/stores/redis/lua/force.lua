@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Breaks anybody's lock: the next owner has a higher token and, if robust, learns of a death.
+-- Breaks anybody's lock: the next owner gets a higher token and, if robust, learns of a death.
 -- KEYS  lock state queue waiter
 -- ARGV  inbox prefix, origin (_origin.lua)
 -- Answer {broken, more} {free}

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Tells the server's knowledge of a mutex.
+-- Shows what the server knows about a mutex.
 -- KEYS  lock state queue
 -- ARGV  id of a waiter, or '', the waiter's lease ms, origin (_origin.lua)
 -- Answer {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, now,

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Tries every command of the other scripts, so that a missing permission is found when we connect and not between two
+-- Tries every command of the other scripts, so that a missing permission is found when we connect, not between two
 -- writes.
 --@unguarded
 -- KEYS  a hash and a zset of the probe

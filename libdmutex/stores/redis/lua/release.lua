@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends an attempt in any state: gives the lock back and grants the lock to the first live waiter, or leaves the queue,
--- or the condition.
+-- Ends an attempt in any state: gives the lock back and grants it to the first live waiter, or leaves the queue or the
+-- condition.
 -- KEYS  lock state queue waiter, and for a waiter of a condition: cond sleeper
 -- ARGV  id, the text of the ended hold (_numbers.lua), inbox prefix, origin (_origin.lua), and unless the hold is
 --       unlocked: how (1 died, 2 not recoverable)

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Confirms up to 100 holds for a whole lease each.
 --
--- Without the guard of a Cluster: a renewal goes on while the slot moves, as long as lock and state are on one node,
--- which are its declared keys.  The other keys may be on the other node, so a command on them may fail.
+-- Without the guard of a Cluster: a renewal works while the slot moves, as long as lock and state, its declared keys,
+-- are on one node.  The other keys may be on the other node, so a command on them may fail.
 --@unguarded
 --
 -- KEYS  per lock: lock state
@@ -13,27 +13,27 @@
 -- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others; at last, if a hold on several
 --        servers was lost here, since when the server is there
 --
--- The newest renewal decides whether the hold is marked, and how.
--- A lock that is gone while nobody came after the owner is put back, with the same token: `state` still names the hold,
--- or all data of the name is gone, or is older than the hold: a server that came after another server may know less
--- than the earlier server.
+-- The newest renewal decides whether the hold is marked, and how.  A lock that is gone although nobody came after the
+-- owner is put back, with the same token: `state` still names the hold, or all data of the name are gone, or are older
+-- than the hold, because a server that took over from another one may know less than that.
 --
--- A token with a plus sign is of a hold on several servers, each of which had a token of its own: then the server takes
--- a higher token over, and never another attempt's hold, because the token says nothing about the holds of this server.
+-- A token with a plus sign is that of a hold on several servers, each of which had a token of its own: then the server
+-- takes over a higher token, but never another attempt's hold, because the token says nothing about the holds of this
+-- server.
 local call = redis.call
 --@include _numbers
 --@include _base
 --@include _owe
 local at = circumstances()
 
--- The signal that brought the owner stays with the owner until the owner gives the lock back: until the owner's thread
--- has returned, only `hold` knows of the signal.
+-- The signal that brought the owner stays with it until it gives the lock back: until its thread has returned, only
+-- `hold` knows of the signal.
 local function with_signal(hold, label)
   local front, rest = hold:match('^(%S+ %d+ )(.*)$')
   return front .. (label:match(signal_form) or '') .. rest
 end
 
--- `wanted` of `state` may still be there after the last waiter has left.  The owner of a marked hold would give back
+-- `wanted` of `state` may still be set after the last waiter has left.  The owner of a marked hold would give it back
 -- for nothing, so its queue is counted.
 local function has_waiter(k, s, hold)
   local _, _, label = hold:match(hold_form)
@@ -42,8 +42,8 @@ local function has_waiter(k, s, hold)
   return type(waiting) == 'number' and waiting > 0
 end
 
--- The attempt waits no longer, neither alone nor in the queue nor on its condition.  A signal that it carries may have
--- come when its thread had the lock already.
+-- The attempt no longer waits, neither alone nor in the queue nor on its condition.  A signal that it carries may have
+-- come when its thread already had the lock.
 local function forget_waiter(k, s, id)
   local words = redis.pcall('HGET', k.waiter, id)
   local w = type(words) == 'string' and waiter_of(id, words)

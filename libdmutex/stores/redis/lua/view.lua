@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Tells the server's knowledge of several mutexes and conditions, for people.
+-- Shows what the server knows about several mutexes and conditions, for people.
 -- KEYS  of each name: lock state queue waiter of a mutex, or cond sleeper of a condition
 -- ARGV  how many waiters of each name to tell, a lease ms, origin (_origin.lua), then of each name the number of
 --       keys: 4 or 2
@@ -16,7 +16,7 @@ local most, lease, origin = unpack(ARGV, 1, names_at - 1)
 most = tonumber(most)
 local at = circumstances(nil, origin)
 
--- Adds the first waiters of a mutex, or of a condition, to the answer.  lone: the waiter that stands in `state`.
+-- Adds the first waiters of a mutex, or of a condition, to the answer.  lone: the waiter that is in `state`.
 local function tell_waiters(q, answer, lone)
   local ids = most > 0 and call('ZRANGE', q.queue, 0, most - 1, 'WITHSCORES') or {}
   for i = 1, #ids, 2 do
@@ -28,7 +28,7 @@ local function tell_waiters(q, answer, lone)
   return answer
 end
 
--- The last hold of a free mutex.  One that was not given back has ended with its lease.
+-- The last hold of a free mutex.  One that was not given back ended with its lease.
 local function last_of(k, s, mark)
   if not s.hold then return s.ended or '' end
   return ended_text(s, mark == mark_without_death and 0 or 1, lapsed_ms(k, s, at))
