@@ -239,7 +239,7 @@ static void destroy(struct dmutex_test_server *server)
     free(server);
 }
 
-/* Ends a server that cannot be used before it returns, so that a failure leaves nothing behind. */
+/* Before it returns, ends a server that cannot be used, so that a failure leaves nothing behind. */
 int dm_testserver_start(struct dmutex_test_server **ret_server)
 {
     struct dmutex_test_server *server;
