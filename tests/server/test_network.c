@@ -433,7 +433,7 @@ static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(
     actor_do(actor, "0", "start lock net/twice");
     wait_until(proxy_hits(proxy) == 1);
     await_refusals();
-    assert_int_equal(sscanf(first_waiter_at(the_server->side, "net/twice"), "%79s", id), 1);
+    wait_until(sscanf(first_waiter_at(the_server->side, "net/twice"), "%79s", id) == 1);
     assert_result(dmutex_unlock(&mutex), 0);
     wait_until(owns(id));
     assert_result(dmutex_forceunlock_np(&mutex), 0);
