@@ -8,7 +8,7 @@
 # rights FILE: the words after ACL SETUSER app.
 rights()
 {
-    sed -n '/ACL SETUSER app on/,/zcard/p' "$1" | xargs | sed 's/^ACL SETUSER app //'
+    sed -n '/ACL SETUSER app on/,/zcard/p; /zcard/q' "$1" | xargs | sed 's/^ACL SETUSER app //'
 }
 
 # as USER EXAMPLE MS: runs it as that user, with all that the library has to say.
