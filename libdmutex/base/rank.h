@@ -21,7 +21,7 @@ enum dm_rank {
     DM_RANK_CONN,         /* link/link.c: one link's socket, slots and buffers */
     DM_RANK_MASTER_WATCH, /* stores/redis/sentinel/master_watch.c: what the sentinels say */
     DM_RANK_NODE,         /* stores/redis/node/node.c: which server a link is connected to */
-    DM_RANK_TLS,          /* link/tls.c: a thread goes into OpenSSL to shake hands */
+    DM_RANK_TLS,          /* link/tls.c: a thread enters OpenSSL for a handshake */
     DM_RANK_LOG,          /* base/log.c: the log's destination */
     DM_RANK_COUNT
 };

@@ -20,7 +20,7 @@ struct dm_command {
     char *bytes; /* NULL without memory */
     size_t length;
     uint64_t peer;      /* the number of the server for which the command was written (struct dm_greeter); 0: any */
-    bool is_for_any;    /* asks what any server can answer: nobody need vouch for the server (struct dm_greeter) */
+    bool is_for_any;    /* asks what any server can answer: may_send() of struct dm_belief is not asked */
     bool is_for_ending; /* sent also by a thread whose questions are given up (base/self.h) */
     int ahead;          /* how many commands come before this one in the bytes; their replies are dropped */
     const struct dm_summary_kind *summary; /* the reply is long, and becomes a summary (link/reader.h); or NULL */

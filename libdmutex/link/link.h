@@ -119,7 +119,7 @@ int64_t dm_link_look(struct dm_link *link);
 /* True if there is a connection, or one is being opened.  Calls nothing. */
 bool dm_link_is_open(struct dm_link *link);
 
-/* True if commands can be sent, and somebody vouches for the server (struct dm_greeter).  Calls nothing. */
+/* True if commands can be sent, and the server may get them (may_send() of struct dm_belief).  Calls nothing. */
 bool dm_link_is_ready(struct dm_link *link);
 
 /*

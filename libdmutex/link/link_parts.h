@@ -66,7 +66,7 @@ bool dm_link_has_news(const struct dm_link *link);
 void dm_link_wake(struct dm_link *link, struct dm_caller *call);
 void dm_link_note_sleep(struct dm_link *link, struct dm_caller *call, bool is_asleep);
 
-/* True if the link is ready and, if the command needs that, somebody vouches for the server. */
+/* True if the link is ready, and the command is for any server or may_send() of struct dm_belief allows it. */
 bool dm_link_may_send(const struct dm_link *link, const struct dm_command *command);
 
 /* False if the command was written for another server than the one now connected. */

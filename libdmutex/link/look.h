@@ -28,7 +28,7 @@ enum dm_looked {
 
 /* All times are CLOCK_BOOTTIME.  The caller's lock guards the struct. */
 struct dm_look {
-    int64_t asked_ns;   /* the last look was sent; or the greeting was begun */
+    int64_t asked_ns;   /* when the last look was sent, or the handshake begun */
     int64_t known_ns;   /* the same for the last look that was answered: the server was the same then */
     unsigned under_way; /* looks without an answer yet */
 };

@@ -16,7 +16,7 @@
 /* All times are CLOCK_BOOTTIME.  The caller's lock guards the struct. */
 struct dm_retry {
     int64_t due_ns;    /* the next try */
-    unsigned failures; /* since the connection was last of use, for a second */
+    unsigned failures; /* since the connection was last ready for a second */
     int64_t failed_ns; /* the last failure */
     int64_t part;      /* thousandths of the limit, drawn at the failure */
     int64_t ready_ns;  /* when the connection last became ready */

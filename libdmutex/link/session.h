@@ -133,8 +133,8 @@ void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns);
 
 /*
  * Ready: sends the command, after a look if one is due, and takes a slot for the reply.  If the server has not been
- * known for DM_LOOK_NS, the bytes go out when the look is answered.  NULL if the connection broke before, or nobody
- * vouches any more; a slot that has already ended if it broke after the command.
+ * known for DM_LOOK_NS, the bytes go out when the look is answered.  NULL if the connection broke before, or the server
+ * may no longer get commands; a slot that has already ended if it broke after the command.
  */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command);
 
