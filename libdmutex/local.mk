@@ -396,6 +396,7 @@ libdmutex_libprocess_la_SOURCES = \
     libdmutex/process/claims/stats.h \
     libdmutex/process/claims/steps.c \
     libdmutex/process/claims/steps.h \
+    libdmutex/process/claims/target.h \
     libdmutex/process/keep/gate.c \
     libdmutex/process/keep/gate.h \
     libdmutex/process/keep/inbox.c \

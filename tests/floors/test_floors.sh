@@ -35,13 +35,10 @@ as_triples()
 
 # The rooms, from the ground up. A folder is a room of its own if it is named here; else it belongs to the folder above.
 rooms="base config core store link stores/redis/wire stores/redis/sentinel stores/redis/node stores/redis/cluster
-stores/redis stores/quorum stores spawn process names api"
+stores/redis stores/quorum stores spawn process process/claims process/calls process/keep process/life names api"
 
-# complain_about PROGRAM: an awk program over the triples sees file, line, included, and the heights of both rooms as
-# floor and target: 1 is base, 0 is none.
-complain_about()
-{
-    awk -v rooms="$rooms" 'BEGIN {
+# Of awk: the height of the room of a path; 1 is base, 0 is none.
+heights='BEGIN {
         floors = split(rooms, order)
         for (i = 1; i <= floors; i++)
             height[order[i]] = i
@@ -52,6 +49,13 @@ complain_about()
                 return height[path]
         return 0
     }
+'
+
+# complain_about PROGRAM: an awk program over the triples sees file, line, included, and the heights of both rooms as
+# floor and target: 1 is base, 0 is none.
+complain_about()
+{
+    awk -v rooms="$rooms" "$heights"'
     function complain(why) { print file ":" line ": <" included "> " why }
     {
         file = $1; line = $2; included = $3
@@ -188,18 +192,7 @@ awk 'NR == FNR { if ($2 != "U" && !($3 in home)) home[$3] = $1; next }
     $2 == "U" && $3 in home && home[$3] != $1 { print $1, home[$3], $3 }' \
     "$scratch/symbols" "$scratch/symbols" | sort -u >"$scratch/uses"
 
-awk -v rooms="$rooms" 'BEGIN {
-        sub(/ process /, " process process/claims process/calls process/keep process/life ", rooms)
-        floors = split(rooms, order)
-        for (i = 1; i <= floors; i++)
-            height[order[i]] = i
-    }
-    function height_of(path) {
-        while (sub(/\/[^\/]*$/, "", path))
-            if (path in height)
-                return height[path]
-        return 0
-    }
+awk -v rooms="$rooms" "$heights"'
     height_of($2) > height_of($1) { print $1 " uses " $3 " of " $2 ", which is above it" }' \
     "$scratch/uses" >"$scratch/complaints"
 result "calls go down, from room to room"

@@ -153,6 +153,15 @@ static void ask(struct dm_wait *wait)
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
+/* True if the first seat goes on with the claim, and the call has none any more. */
+static bool pass_claim(struct dm_wait *wait)
+{
+    if (!dm_line_pass_claim(wait->claim))
+        return false;
+    wait->claim = NULL;
+    return true;
+}
+
 /*
  * Not owned: the next thread of the line goes on with the claim; if there is none, the claim ends, and a release undoes
  * whatever the store may still hold for it.
@@ -160,7 +169,7 @@ static void ask(struct dm_wait *wait)
 static void abandon(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
-    if (dm_line_pass_claim(wait))
+    if (pass_claim(wait))
         return;
     dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
     dm_step_kind(wait->runtime, wait->claim, DM_EV_CLOSED);
@@ -229,7 +238,7 @@ static bool begin_anew(struct dm_wait *wait)
         rest(wait);
     }
     if (!wait->is_pledged)
-        dm_line_adopt(wait);
+        dm_line_adopt(wait->claim, wait->target);
     return true;
 }
 
@@ -273,7 +282,7 @@ static bool enter(struct dm_wait *wait)
         }
         dm_step_kind(runtime, claim, DM_EV_ENTERED);
         dm_line_set_depth(claim, wait->depth);
-        dm_line_adopt(wait);
+        dm_line_adopt(wait->claim, wait->target);
         wait->name->is_not_recoverable = false;
         runtime->stats.from_server++;
         dm_stats_begin_hold(claim, now_ns);
@@ -304,7 +313,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     dm_state_unlock();
     dm_explain_timeout(wait);
     dm_wait_lock(wait);
-    if (dm_line_pass_claim(wait))
+    if (pass_claim(wait))
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
     dm_call_submit(&call, wait->runtime, wait->claim, request);

@@ -22,7 +22,7 @@ static int make_claim(struct dm_wait *wait)
 {
     if (!dm_wait_make_claim(wait))
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
-    dm_line_adopt(wait);
+    dm_line_adopt(wait->claim, wait->target);
     return DM_GO_ON;
 }
 

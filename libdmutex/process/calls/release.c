@@ -8,7 +8,6 @@
 #include "process/claims/leave.h"
 #include "process/claims/line.h"
 #include "process/claims/steps.h"
-#include "process/keep/pump.h"
 #include "store/verdict.h"
 
 /* ---- unlock ------------------------------------------------------------------------------ */

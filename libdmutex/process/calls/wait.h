@@ -8,6 +8,7 @@
 #define DM_PROCESS_CALLS_WAIT_H
 
 #include "process/claims/process.h"
+#include "process/claims/target.h"
 
 /* What comes next, where a step of a call has no result yet. */
 enum {
@@ -17,19 +18,6 @@ enum {
 
 /* The first of the growing pauses between tries while the server answers that it is not ready. */
 #define DM_WAIT_PAUSE_MIN_NS (5 * DM_NS_PER_MS)
-
-/* A mutex object, read and checked; the object itself is not touched again. */
-struct dm_target {
-    char key[DMUTEX_NAME_MAX_NP + 2]; /* as in struct dm_name */
-    int type;
-    bool is_robust;
-    bool is_anonymous;
-    bool is_fair;
-    uint32_t lease_ms;     /* 0: the default */
-    uint32_t own_lease_ms; /* as set in the object */
-    uint32_t maxhold_ms;
-    uint32_t linger_ms;
-};
 
 struct dm_wait {
     struct dm_runtime *runtime;
@@ -93,5 +81,11 @@ void dm_wait_open_inbox(struct dm_wait *wait);
 void dm_wait_rest(struct dm_wait *wait);
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
+
+/*
+ * Joins the line for the call.  DM_GO_ON: the thread has a claim, wait->claim, and goes on with dm_wait_run().
+ * Otherwise the result of the call: 0 or an errno value, noted.  Gives up the state lock while the thread sits.
+ */
+int dm_line_join(struct dm_wait *wait);
 
 #endif

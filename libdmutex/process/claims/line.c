@@ -261,27 +261,25 @@ bool dm_line_may_join(const struct dm_target *target)
 }
 
 /* Without memory for a tenure, the claim does not become the line's. */
-void dm_line_adopt(struct dm_wait *wait)
+void dm_line_adopt(struct dm_claim *claim, const struct dm_target *target)
 {
-    struct dm_claim *claim = wait->claim;
     struct dm_tenure *tenure;
 
     dm_assert_held(DM_RANK_STATE);
-    if (claim->tenure || wait->name->line.claim || !dm_line_may_join(wait->target))
+    if (claim->tenure || claim->name->line.claim || !dm_line_may_join(target))
         return;
     tenure = dm_fast_take();
     if (!tenure)
         return;
-    attach(claim, tenure, wait->target);
+    attach(claim, tenure, target);
     if (claim->hold.is_entered)
         dm_tenure_set_depth(tenure, claim->hold.depth);
     dm_line_publish(claim);
 }
 
-bool dm_line_pass_claim(struct dm_wait *wait)
+bool dm_line_pass_claim(struct dm_claim *claim)
 {
-    struct dm_claim *claim = wait->claim;
-    struct dm_line *line = &wait->name->line;
+    struct dm_line *line = &claim->name->line;
     struct dm_seat *seat = line->first;
 
     dm_assert_held(DM_RANK_STATE);
@@ -292,7 +290,6 @@ bool dm_line_pass_claim(struct dm_wait *wait)
     claim->holder = seat->self->serial;
     dm_registry_set_self(claim, seat->self);
     dm_self_wake(seat->self);
-    wait->claim = NULL;
     return true;
 }
 

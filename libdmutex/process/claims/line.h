@@ -30,7 +30,7 @@ struct dm_crowd;
 struct dm_name;
 struct dm_registry;
 struct dm_self;
-struct dm_wait;
+struct dm_target;
 
 /* A waiting thread's place in a line, on the thread's stack. */
 struct dm_seat {
@@ -49,17 +49,11 @@ struct dm_line {
     unsigned back_off, skip;      /* unlocks that keep nothing after the lease was asked back; are left */
 };
 
-/*
- * Joins the line for the call.  DM_GO_ON: the thread has a claim, wait->claim, and goes on with dm_wait_run().
- * Otherwise the result of the call: 0 or an errno value, noted.  Gives up the state lock while the thread sits.
- */
-int dm_line_join(struct dm_wait *wait);
+/* True if the asker's claim went to the first seat: the claim is not the asker's any more, and its call ends. */
+bool dm_line_pass_claim(struct dm_claim *claim);
 
-/* True if the asker's claim went to the first seat: wait->claim is NULL then, and the call ends. */
-bool dm_line_pass_claim(struct dm_wait *wait);
-
-/* Makes the claim, which now owns the lock, the line's, if the line has none and the call may join. */
-void dm_line_adopt(struct dm_wait *wait);
+/* Makes the claim the line's, if the line has none and a thread with such an object may join. */
+void dm_line_adopt(struct dm_claim *claim, const struct dm_target *target);
 
 /* What becomes of a hold after a step: the caller gives it back, or the process keeps it. */
 enum dm_line_next { DM_LINE_KEEPS, DM_LINE_GIVES_BACK };

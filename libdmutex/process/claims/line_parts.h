@@ -6,8 +6,9 @@
 #ifndef DM_PROCESS_CLAIMS_LINE_PARTS_H
 #define DM_PROCESS_CLAIMS_LINE_PARTS_H
 
-#include "process/calls/wait.h"
 #include "process/claims/fast.h"
+#include "process/claims/process.h"
+#include "process/claims/target.h"
 
 void dm_line_sit_down(struct dm_line *line, struct dm_seat *seat);
 void dm_line_stand_up(struct dm_line *line, struct dm_seat *seat);
