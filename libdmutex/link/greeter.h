@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a link knows of its server: where it is, how a handshake is done, and who takes the news.  A link does not know
+ * What a link knows of its server: where it is, how it is greeted, and who takes the news.  A link does not know
  * what the commands mean.
  */
 #ifndef DM_LINK_GREETER_H
@@ -31,8 +31,8 @@ struct dm_belief {
     bool (*may_send)(void *user);
     /*
      * Called before each reply and message is delivered; is_for_any is that of the reply's command.  False, with the
-     * reason: the link closes, and the reply counts as none.  Also called for any server at the end of a handshake, and
-     * before another address of the same name is tried: locate() is called then.
+     * reason: the link closes, and the reply counts as none.  Also called for any server at the end of a TLS handshake,
+     * and before another address of the same name is tried: locate() is called then.
      */
     bool (*may_believe)(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM]);
     /*
@@ -44,8 +44,8 @@ struct dm_belief {
 };
 
 /*
- * The questions to a server: the handshake of each new connection, and a check now and then that it is still the server
- * of the handshake.  Called under the link's lock: calls nothing of the link, and never blocks.
+ * The questions to a server: the greeting of each new connection, and a check now and then that it is still the server
+ * of the greeting.  Called under the link's lock: calls nothing of the link, and never blocks.
  */
 struct dm_greeter {
     /*
@@ -63,7 +63,7 @@ struct dm_greeter {
     /* A connection is being opened; what the greeter knows of the last one is out of date. */
     void (*begin)(void *user);
     /*
-     * Returns the number of replies to the next round, and its commands, which are sent together; 0: the handshake is
+     * Returns the number of replies to the next round, and its commands, which are sent together; 0: the greeting is
      * complete.  Freed by free(); bytes NULL without memory.
      */
     int (*round)(void *user, struct dm_command *ret_round);
@@ -100,7 +100,7 @@ struct dm_link_options {
     void *open_user;
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
-    bool is_listening; /* after the handshake the server sends messages, and takes no commands */
+    bool is_listening; /* after the greeting the server sends messages, and takes no commands */
 };
 
 /* Called without locks, by any thread that uses the link. */

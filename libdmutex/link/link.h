@@ -13,7 +13,7 @@
  *   retry       when to open again
  *   look        when to ask who the server is, and what waits for the answer
  *   prepare     the part of opening a connection that may block
- *   session     one connection after another: opened, taken through the handshake, used, closed
+ *   session     one connection after another: opened, greeted, used, closed
  *   link        the lock, posts, and the handlers, which are called without the lock
  *   turns       threads that wait for replies: leader and followers
  *
@@ -130,7 +130,7 @@ void dm_link_reason(struct dm_link *link, char ret_reason[DM_REASON_ROOM]);
 
 /* Since the link was made. */
 struct dm_link_traffic {
-    uint64_t commands;   /* sent, without handshakes and checks */
+    uint64_t commands;   /* sent, without greetings and checks */
     uint64_t messages;   /* heard */
     uint64_t reconnects; /* all openings after the first */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A look asks the server whether it is still the one of the handshake.  This decides when a connection sends looks, and
+ * A look asks the server whether it is still the one of the greeting.  This decides when a connection sends looks, and
  * when requests wait for the answer.  Pure: the caller passes the time.
  *
  * A server that was a master may have become a replica, and a master again with the data of another server, while the
@@ -28,7 +28,7 @@ enum dm_looked {
 
 /* All times are CLOCK_BOOTTIME.  The caller's lock guards the struct. */
 struct dm_look {
-    int64_t asked_ns;   /* when the last look was sent, or the handshake begun */
+    int64_t asked_ns;   /* when the last look was sent, or the greeting begun */
     int64_t known_ns;   /* the same for the last look that was answered: the server was the same then */
     unsigned under_way; /* looks without an answer yet */
 };
@@ -40,7 +40,7 @@ enum dm_look_verdict {
     DM_LOOK_FAILS /* the connection must be reopened: no answer can release the requests */
 };
 
-/* The handshake begins: its answers may be read late, so they count from here. */
+/* The greeting begins: its answers may be read late, so they count from here. */
 void dm_look_begin(struct dm_look *look, int64_t now_ns);
 
 /* The connection is closed. */

@@ -55,7 +55,7 @@ void dm_retry_note_failure(struct dm_retry *retry, int64_t now_ns)
 }
 
 /*
- * A server that answers before it breaks is there, and is tried again soon; one that only completes handshakes is not.
+ * A server that answers before it breaks is there, and is tried again soon; one that only answers greetings is not.
  */
 void dm_retry_note_answer(struct dm_retry *retry)
 {

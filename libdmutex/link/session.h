@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One connection to the server after another: opened when wanted, taken through the handshake, used, closed with a
+ * One connection to the server after another: opened when wanted, greeted, used, closed with a
  * reason, opened again after a pause.  Never blocks and knows no threads: the caller guards the session by a lock, and
  * afterwards does the work that has been noted (finished slots, news).
  */
@@ -48,9 +48,9 @@ struct dm_session {
     bool is_finding_way;        /* a thread is doing so; the session may go on without it */
     bool is_greeter_prepared;   /* that thread no longer uses the greeter */
     bool is_handshake_due;      /* no thread has taken the lent stream */
-    uint64_t peer;              /* the number of the server of the last handshake; 0: none yet */
+    uint64_t peer;              /* the number of the server of the last greeting; 0: none yet */
     struct dm_look look;        /* used if the greeter looks */
-    int greetings;              /* how many replies of the handshake's round have not come yet */
+    int greetings;              /* how many replies of the greeting's round have not come yet */
     struct dm_kept kept;        /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;   /* of DM_SESSION_CONNECTING and DM_SESSION_GREETING, of the TLS handshake and the look-up */
     struct dm_stream lent; /* lent to the thread that does the TLS handshake, which alone uses it; fd -1: none */
@@ -71,7 +71,7 @@ struct dm_session {
     char told[DM_REASON_ROOM];   /* the last time, with this reason */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
     uint64_t activity;           /* grows with every reply */
-    uint64_t sent, heard;        /* commands, without handshakes and looks; messages: since the beginning */
+    uint64_t sent, heard;        /* commands, without greetings and looks; messages: since the beginning */
     uint64_t openings;           /* how often the session was ready */
     char reason[DM_REASON_ROOM];
 

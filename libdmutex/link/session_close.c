@@ -88,7 +88,7 @@ static void take_back_tasks(struct dm_session *session)
 
 /*
  * All slots finish without a reply, so that no caller waits for an answer that cannot come.  Nobody waits for the
- * session's own handshakes and looks.  A lent stream is closed by its thread.
+ * session's own greetings and looks.  A lent stream is closed by its thread.
  */
 static void shut(struct dm_session *session)
 {

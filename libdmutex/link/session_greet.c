@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The handshake of a session: rounds of commands from the greeter, until it has no more. */
+/* The greeting of a session: rounds of commands from the greeter, until it has no more. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 
 /* ---- connect ----------------------------------------------------------------------------- */
 
-/* connect_timeout covers the connect and the handshake together. */
+/* connect_timeout covers the connect and the greeting together. */
 static bool begin_connecting(struct dm_session *session)
 {
     if (!dm_pipe_begin(&session->pipe)) {

@@ -17,13 +17,13 @@ void dm_session_give_kept(struct dm_session *session, bool is_confirmed);
 /* The connection is in use: when it counts as restored, that is logged. */
 void dm_session_note_use(struct dm_session *session);
 
-/* What to do about a connection that the server ends during the handshake; "": not known. */
+/* What to do about a connection that the server ends during the greeting; "": not known. */
 const char *dm_session_hint(const struct dm_session *session);
 
-/* Connected: begins the next round of the handshake, or becomes ready. */
+/* Connected: begins the next round of the greeting, or becomes ready. */
 void dm_session_greet(struct dm_session *session);
 
-/* Takes a reply of the handshake; `greetings` counts those that the round still lacks. */
+/* Takes a reply of the greeting; `greetings` counts those that the round still lacks. */
 void dm_session_take_greeting(struct dm_session *session, struct redisReply *reply);
 
 /* Fails with the reason that has been noted. */

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/rank.h"
 #include "base/self.h"
-#include "process/claims/alarm.h"
 #include "process/claims/fast.h"
 #include "process/claims/process.h"
 #include "process/keep/loop.h"

@@ -375,7 +375,7 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
         watch_map(redis, watch);
 }
 
-/* Only the commands' link has posts that nobody waits for; the inbox sends nothing but its handshake. */
+/* Only the commands' link has posts that nobody waits for; the inbox sends nothing but its greeting. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
     struct dm_member *member;

@@ -105,7 +105,7 @@ static bool heed(const struct dm_posting *posting, struct dm_member *member, con
 
 /*
  * Since when the server that answers is new; 0: it is old, or the request does not depend on that.  A server of a
- * quorum may have become new after the handshake, because its data were deleted.
+ * quorum may have become new after the greeting, because its data were deleted.
  */
 static int64_t read_since_us(const struct dm_posting *posting, const redisReply *reply)
 {

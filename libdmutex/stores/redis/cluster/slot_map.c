@@ -25,7 +25,7 @@ struct dm_slot_map {
     struct dm_master asked; /* of the last one */
 };
 
-/* ---- the handshake ------------------------------------------------------------------------- */
+/* ---- the greeting ------------------------------------------------------------------------- */
 
 static void read_login(void *user)
 {

@@ -6,9 +6,9 @@
  *
  * The commands of a round go out together, and the replies are read in that order: usually a connection is ready after
  * one round trip, and one that follows a broken connection after two.  A reply that makes the server useless ends the
- * handshake with a reason for people; a missing right that only costs certainty or speed is logged once.
+ * greeting with a reason for people; a missing right that only costs certainty or speed is logged once.
  *
- * No part of the handshake is repeated within a connection: for a server that is not ready, a new one begins later.
+ * No part of the greeting is repeated within a connection: for a server that is not ready, a new one begins later.
  */
 #include "stores/redis/node/greeting.h"
 
@@ -232,7 +232,7 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
     }
 }
 
-/* One write for a whole round, so that a handshake costs one round trip, not one per command. */
+/* One write for a whole round, so that a greeting costs one round trip, not one per command. */
 static bool append(struct dm_command *all, const struct dm_command *one)
 {
     char *bytes = one->bytes ? realloc(all->bytes, all->length + one->length + 1) : NULL;
@@ -269,7 +269,7 @@ static bool append_step(const struct dm_greeting *greeting, enum dm_greeting_ste
     return is_done;
 }
 
-/* A third round has no steps: the handshake is over.  A round cut short by a lack of memory is not sent. */
+/* A third round has no steps: the greeting is over.  A round cut short by a lack of memory is not sent. */
 struct dm_command dm_greeting_round(struct dm_greeting *greeting)
 {
     struct dm_command all = { 0 };
@@ -423,7 +423,7 @@ static void take_born(struct dm_greeting *greeting, const redisReply *reply)
                   "the server does not say how long it has existed: after a failover two threads may own a mutex");
 }
 
-/* "Not permitted" is an answer; a server that is merely not ready is asked again, in a new handshake. */
+/* "Not permitted" is an answer; a server that is merely not ready is asked again, in a new greeting. */
 static bool take_kill(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     if (reply->type == REDIS_REPLY_ERROR && dm_reply_row(reply) != DM_ROW_REFUSED) {
@@ -549,7 +549,7 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
     return false;
 }
 
-/* If the server gave no identity in the handshake, only its role can be checked. */
+/* If the server gave no identity in the greeting, only its role can be checked. */
 enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply,
                                      char ret_reason[DM_REASON_ROOM])
 {

@@ -35,7 +35,7 @@ enum dm_greeting_step {
     DM_STEP_SUBSCRIBE /* the inbox */
 };
 
-/* The identity of a server, as the handshake finds it. */
+/* The identity of a server, as the greeting finds it. */
 struct dm_server {
     uint64_t run;      /* the first 16 hexadecimal digits of the server's run id; 0: not known */
     uint64_t epoch;    /* likewise of the master_replid drawn at its promotion; 0: never promoted */
@@ -84,11 +84,11 @@ struct dm_greeting {
  */
 void dm_greeting_read_login(struct dm_greeting *greeting);
 
-/* Starts the handshake of a new connection; the data of the last one become "old". */
+/* Starts the greeting of a new connection; the data of the last one become "old". */
 void dm_greeting_begin(struct dm_greeting *greeting);
 
 /*
- * The commands of this round, to be sent together; none: the handshake is over.  bytes is NULL without memory, else the
+ * The commands of this round, to be sent together; none: the greeting is over.  bytes is NULL without memory, else the
  * caller frees it with free().
  */
 struct dm_command dm_greeting_round(struct dm_greeting *greeting);
@@ -97,7 +97,7 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting);
 bool dm_greeting_take(struct dm_greeting *greeting, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
 
 /*
- * The command that asks whether the server is still the one of the handshake.  bytes is NULL without memory, else the
+ * The command that asks whether the server is still the one of the greeting.  bytes is NULL without memory, else the
  * caller frees it with free().  dm_greeting_take_look() reads the answer, and gives the reason unless it is the same
  * server.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Number and identity: a handshake that finds another server, or the same one with another birth, increments the number
+ * Number and identity: a greeting that finds another server, or the same one with another birth, increments the number
  * of its link.  A command that names its server carries the number, and the link refuses to send it to another
  * (DM_LINK_OTHER); then the node writes the command again.  So a script never gets a birth or a run id that is not its
  * server's.
  *
- * The node's lock guards only the two identities, and is held just to copy them: a handshake takes it under a link's
+ * The node's lock guards only the two identities, and is held just to copy them: a greeting takes it under a link's
  * lock, and threads that hold the state lock take it to get the number of the server.
  */
 #include "stores/redis/node/node.h"
@@ -45,11 +45,11 @@ uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_se
     return number;
 }
 
-/* ---- the handshake of a link --------------------------------------------------------------- */
+/* ---- the greeting of a link --------------------------------------------------------------- */
 
-/* The link calls these functions with its lock held, which guards the handshake. */
+/* The link calls these functions with its lock held, which guards the greeting. */
 
-/* Runs in a thread of its own, before the handshake of that connection begins. */
+/* Runs in a thread of its own, before the greeting of that connection begins. */
 static void read_login(void *user)
 {
     struct dm_node_link *line = user;
@@ -247,7 +247,7 @@ void dm_node_move(struct dm_node *node, const char *host, const char *port)
 }
 
 /*
- * The slots of a node change, so a node without slots is tried again when the map has changed.  After a handshake that
+ * The slots of a node change, so a node without slots is tried again when the map has changed.  After a greeting that
  * has met a moving slot the next one uses another slot, and the one after that the first again.
  */
 static enum dm_located find_tag(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
@@ -314,7 +314,7 @@ static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM
     return node->hooks.open_local(node->url, may_block, ret_reason);
 }
 
-/* The link with the latest handshake is right; a server that does not give its identity may be any. */
+/* The link with the latest greeting is right; a server that does not give its identity may be any. */
 static void keep_together(struct dm_node_link *newest, struct dm_node_link *other)
 {
     struct dm_server right, server;
@@ -440,7 +440,7 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
 }
 
 /*
- * The links begin with number 1, which no handshake gives: a command written before the first handshake is written
+ * The links begin with number 1, which no greeting gives: a command written before the first greeting is written
  * again for the server that comes.
  */
 bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel, const struct dm_node_hooks *hooks)
@@ -613,7 +613,7 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
         dm_link_reason(link, ret_reason);
 }
 
-/* Only the commands' link: its next handshake decides, and keep_together() makes the inbox follow. */
+/* Only the commands' link: its next greeting decides, and keep_together() makes the inbox follow. */
 void dm_node_distrust(struct dm_node *node, const char *reason)
 {
     dm_link_distrust(node->commands.link, 0, reason);

@@ -2,7 +2,7 @@
 /*
  * One server: a link for commands, a link for the inbox, and the server's identity.
  *
- * Both links go to one server: if the address leads to another server than before, the link with the latest handshake
+ * Both links go to one server: if the address leads to another server than before, the link with the latest greeting
  * is right, and the other one reconnects.  What a command says about its server (since when it exists, its run id)
  * holds for the server that was connected when the command was written.  So the node itself writes commands and numbers
  * the servers, and writes a command again if another server has come before it is sent.
@@ -51,7 +51,7 @@ struct dm_node_hooks {
     void *user;
 };
 
-/* One of the two links, and the server of its last handshake. */
+/* One of the two links, and the server of its last greeting. */
 struct dm_node_link {
     struct dm_node *node;
     struct dm_link *link;
@@ -59,7 +59,7 @@ struct dm_node_link {
     struct dm_greeting greeting; /* the link's lock guards it */
 
     /*
-     * The node's lock guards the rest.  While the link is closed, the server stays that of the last handshake: a
+     * The node's lock guards the rest.  While the link is closed, the server stays that of the last greeting: a
      * request that waits for a connection is written for it, and written again if another one comes.
      */
     struct dm_server server;
@@ -115,7 +115,7 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
 void dm_node_distrust(struct dm_node *node, const char *reason);
 
 /*
- * Checks that the server is still that of the handshake, if the last check was DM_LOOK_NS ago; each command does the
+ * Checks that the server is still that of the greeting, if the last check was DM_LOOK_NS ago; each command does the
  * same before it is sent.  An answer "no" closes the link, and requests sent after the check get no answer.  Returns
  * when the next check is due; DM_NEVER: commands cannot be sent now.  Calls no hooks, like dm_node_post_quietly().
  */

@@ -14,7 +14,7 @@
 
 static const char moved[] = "another sentinel stands in its place";
 
-/* ---- the handshake ------------------------------------------------------------------------ */
+/* ---- the greeting ------------------------------------------------------------------------ */
 
 /*
  * The address that the link is opened to; a certificate is made out to it, unless the URL gives another name.  The
@@ -37,7 +37,7 @@ static enum dm_located locate(void *user, struct dm_link_options *options, char 
     return DM_LOCATED;
 }
 
-/* A link that dm_sentinel_move() closes right after its handshake finds out here. */
+/* A link that dm_sentinel_move() closes right after its greeting finds out here. */
 static bool is_at_place(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_sentinel_greeting *greeting = user;
@@ -302,7 +302,7 @@ void dm_sentinel_free_unused(struct dm_sentinel *sentinel)
 }
 
 /*
- * A request under way gets no answer; a name look-up or handshake under way fails, because it was for the old address.
+ * A request under way gets no answer; a name look-up or greeting under way fails, because it was for the old address.
  */
 void dm_sentinel_move(struct dm_sentinel *sentinel, const char *host, const char *port)
 {

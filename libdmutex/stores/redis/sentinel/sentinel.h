@@ -31,7 +31,7 @@ struct dm_sentinel_hooks {
     void *user;
 };
 
-/* The handshake of a link to a sentinel. */
+/* The greeting of a link to a sentinel. */
 struct dm_sentinel_greeting {
     struct dm_sentinel *sentinel;
     bool is_ear; /* of the link that subscribes to switches */

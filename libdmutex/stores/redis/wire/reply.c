@@ -9,7 +9,7 @@
 
 /*
  * The first word of an error decides, because servers change the rest.  Valkey has the same words.  READONLY and
- * MASTERDOWN mean "a replica", MOVED "a Cluster", NOAUTH "restarted with another password": the handshake of a new
+ * MASTERDOWN mean "a replica", MOVED "a Cluster", NOAUTH "restarted with another password": the greeting of a new
  * connection shows which.
  */
 static const struct {
