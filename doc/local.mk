@@ -154,6 +154,7 @@ EXTRA_DIST += \
     doc/design/reliability.md \
     doc/design/cluster.md \
     doc/design/quorum.md \
+    doc/design/registers.md \
     doc/design/sentinel.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \

@@ -128,6 +128,16 @@ libdmutex_libstore_la_SOURCES = \
     libdmutex/store/watch.h
 
 # ---------------------------------------------------------------------------
+# registers: the lock protocol on stores that can only compare and swap
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libregisters.la
+libdmutex_libregisters_la_CFLAGS = $(floor_cflags)
+libdmutex_libregisters_la_SOURCES = \
+    libdmutex/registers/driver.h \
+    libdmutex/registers/version.c \
+    libdmutex/registers/version.h
+
+# ---------------------------------------------------------------------------
 # link: a connection that knows no locks; hiredis from here up to redis
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/liblink.la
@@ -466,6 +476,7 @@ up_to_base = libdmutex/libbase.la
 up_to_config = libdmutex/libconfig.la $(up_to_base)
 up_to_core = libdmutex/libcore.la $(up_to_config)
 up_to_store = libdmutex/libstore.la $(up_to_core)
+up_to_registers = libdmutex/libregisters.la $(up_to_store)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
 up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la $(up_to_redis)

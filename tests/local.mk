@@ -40,6 +40,8 @@ unit_store_tests = \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
     tests/unit/test_verdict
+unit_registers_tests = \
+    tests/unit/test_versions
 unit_link_tests = \
     tests/unit/test_command \
     tests/unit/test_look \
@@ -66,10 +68,12 @@ unit_api_tests = \
     tests/unit/test_place \
     tests/unit/test_stats
 unit_tests = \
-    $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
+    $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_registers_tests) \
+    $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
 $(unit_base_tests): private LDADD = $(test_libs) libdmutex/libconfig.la $(up_to_base)
 $(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
 $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
+$(unit_registers_tests): private LDADD = $(test_libs) $(up_to_registers)
 $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
