@@ -1,6 +1,6 @@
 # Completion for bash: dmutex(1) and dmutex-run(1). Installed under both names.
 #
-# Words, options and arguments come from the help of the program itself, so that there is no second list of them. Names of
+# Subcommands, options and arguments come from the help of the program itself, so that there is no second list of them. Names of
 # locks come from the server, by `dmutex list`, if the server answers at once.
 
 # Prints a line for each option: its spellings, and the word for its value, if it has one.
@@ -10,13 +10,13 @@ _dmutex_options()
     sed -n 1p <<<"$1" | grep -oE -- '\[-[^]]*\]' | tr -d '[]' | tr '|' '\n' | grep -E -- '-[a-zA-Z]'
 }
 
-# Prints what the arguments of a word are, in order: NAME COMMAND, or start|stop|status.
+# Prints the arguments of a subcommand, in order: NAME COMMAND, or start|stop|status.
 _dmutex_arguments()
 {
     sed -nE '1{ s/\[(-|OPTION)[^]]*\]//g; s/^usage: [a-z-]+( [a-z]+)?//; s/[].[]//g; s/ \| /|/g; p; }' <<<"$1"
 }
 
-_dmutex_words()
+_dmutex_subcommands()
 {
     "$1" help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'
 }
@@ -30,13 +30,13 @@ _dmutex_reply_names()
     done < <(timeout 1 "${COMP_WORDS[0]}" list --json 2>/dev/null | grep -oE '"name": *"[^"\\]*"' | cut -d'"' -f4)
 }
 
-# Adds the answers for one kind of value: a word in capitals, as the help has it, or a choice of words.
+# Adds the answers for one kind of value: in capitals as in the help, or a choice of words.
 _dmutex_reply()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} signals
     case $1 in
         NAME | PATTERN) _dmutex_reply_names ;;
-        WORD) mapfile -t COMPREPLY < <(compgen -W "$(_dmutex_words "${COMP_WORDS[0]}")" -- "$cur") ;;
+        SUBCOMMAND) mapfile -t COMPREPLY < <(compgen -W "$(_dmutex_subcommands "${COMP_WORDS[0]}")" -- "$cur") ;;
         SIGNAL)
             signals=$(compgen -A signal SIG | sed -n 's/^SIG\([A-Z]\)/\1/p')
             mapfile -t COMPREPLY < <(compgen -W "none $signals" -- "$cur")
@@ -100,9 +100,9 @@ _dmutex()
     local program=${COMP_WORDS[0]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "$(_dmutex_words "$program") help --help --version" -- "${COMP_WORDS[1]}")
+        mapfile -t COMPREPLY < <(compgen -W "$(_dmutex_subcommands "$program") help --help --version" -- "${COMP_WORDS[1]}")
     elif [[ ${COMP_WORDS[1]} == help ]]; then
-        ((COMP_CWORD == 2)) && _dmutex_reply WORD
+        ((COMP_CWORD == 2)) && _dmutex_reply SUBCOMMAND
     else
         _dmutex_complete 2 "$("$program" help "${COMP_WORDS[1]}" 2>/dev/null)"
     fi

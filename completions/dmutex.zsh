@@ -1,10 +1,10 @@
 #compdef dmutex dmutex-run
 # Completion for zsh: dmutex(1) and dmutex-run(1). Installed under both names.
 #
-# Words, options and arguments come from the help of the program itself, so that there is no second list of them. Names of
+# Subcommands, options and arguments come from the help of the program itself, so that there is no second list of them. Names of
 # locks come from the server, by `dmutex list`, if the server answers at once.
 
-# Adds the answers for one kind of value: a word in capitals, as the help has it, or a choice of words.
+# Adds the answers for one kind of value: in capitals as in the help, or a choice of words.
 _dmutex_value()
 {
     local -a found
@@ -48,19 +48,19 @@ _dmutex_complete()
     _arguments -S -A '-*' : $specs '--help[show the help]'
 }
 
-_dmutex_words()
+_dmutex_subcommands()
 {
     local -a found=(${(f)"$($1 help 2>/dev/null | sed -nE 's/^  ([a-z]+) +(.*)/\1:\2/p')"} 'help:show the help of a subcommand')
-    _describe word found
+    _describe subcommand found
 }
 
 local program=$words[1]
 if [[ $service == dmutex-run ]]; then
     _dmutex_complete "$($program --help 2>/dev/null)"
 elif ((CURRENT == 2)); then
-    _dmutex_words $program
+    _dmutex_subcommands $program
 elif [[ $words[2] == help ]]; then
-    ((CURRENT == 3)) && _dmutex_words $program
+    ((CURRENT == 3)) && _dmutex_subcommands $program
 else
     shift words
     ((CURRENT--))

@@ -773,12 +773,12 @@ tool_tests = \
     tests/tools/test_top \
     tests/tools/test_tree \
     tests/tools/test_views \
-    tests/tools/test_words_cluster \
-    tests/tools/test_words_quorum \
-    tests/tools/test_words_sentinel
+    tests/tools/test_subcommands_cluster \
+    tests/tools/test_subcommands_quorum \
+    tests/tools/test_subcommands_sentinel
 tool_tls_tests =
 if HAVE_TLS
-tool_tls_tests += tests/tools/test_words_tls
+tool_tls_tests += tests/tools/test_subcommands_tls
 endif
 tests_tools_test_tree_SOURCES = tests/tools/test_tree.c tools/servant.c tools/tree.c
 tests_tools_libtool_la_SOURCES = tests/tools/tool.c tests/tools/tool.h

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex acl: the line for the server that makes a user with the least rights. */
+/* dmutex acl: prints the server command that makes a user with the least rights. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "rights.h"
 #include "tool.h"
 
-/* Of the configured server, if one is configured. */
+/* Asks the configured server, if there is one. */
 static bool is_of_cluster(const struct dm_url *url)
 {
     return url && url->kind == DM_URL_CLUSTER;
@@ -18,7 +18,7 @@ static const char *prefix_of(const struct dm_url *url)
     return url ? url->prefix : "dmutex";
 }
 
-/* The next right from *index on that a user of this server needs, at last the right of a database; NULL: no more. */
+/* The next right from *index on that a user of this server needs, the right to its database last; NULL: no more. */
 static const char *next_rule(const struct dm_url *url, bool has_ops, size_t *index)
 {
     while (*index < right_count) {
@@ -42,7 +42,7 @@ static void print_line(const struct dm_url *url, const char *user, bool has_ops)
     puts("");
 }
 
-/* On standard error: the line may be on its way to redis-cli. */
+/* To standard error: standard output may be piped to redis-cli. */
 static void print_notes(const struct dm_url *url, const char *user)
 {
     fprintf(stderr,
@@ -110,7 +110,7 @@ static int run(int argc, char **argv)
     return 0;
 }
 
-const struct word word_acl = {
+const struct subcommand subcommand_acl = {
     .name = "acl",
     .arguments = "[--ops] [--json] [USER]",
     .purpose = "print the server command that creates a user with the least rights",

@@ -2,8 +2,8 @@
 /*
  * dmutex break: takes a lock away from its holder.
  *
- * The holder learns of the force by message; until then the holder believes to be inside.  So a person is asked, and a
- * line goes to the system's log, which tells the user, the name and the holder.
+ * The holder learns of this by a message.  Until the message arrives, it goes on as the holder.  So we ask for a
+ * confirmation, and log the user, the name and the holder to the system log.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static void describe(const struct seen *seen, char *ret_text, size_t room)
              seen->data.info.shown.token << DM_TOKEN_SHIFT, seen->data.info.shown.waiters);
 }
 
-/* Anything but a line that begins with y is "no". */
+/* Anything but a line that begins with y means no. */
 static bool is_confirmed(const char *words)
 {
     char answer[80];
@@ -46,7 +46,7 @@ static bool is_confirmed(const char *words)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* The facility is that of authorisations: a user has changed the lock of another user. */
+/* The facility is that of authorisations, because a user has changed another user's lock. */
 static void leave_audit_line(const char *words)
 {
     const struct passwd *user = getpwuid(getuid());
@@ -83,7 +83,7 @@ static int force(const struct seen *seen, const char *words)
     return 0;
 }
 
-/* The status is TOOL_NO if nothing was broken: the lock was free, or the answer was no. */
+/* Returns TOOL_NO if nothing was broken: the lock was free, or the answer was no. */
 static int decide(char **argv, const struct seen *seen, bool is_sure)
 {
     char words[1600], name[SAY_NAME_ROOM];
@@ -140,7 +140,7 @@ static int run(int argc, char **argv)
     return status ? status : break_lock(argv, argv[optind], is_sure, is_json);
 }
 
-const struct word word_break = {
+const struct subcommand subcommand_break = {
     .name = "break",
     .arguments = "[-y] [--json] NAME",
     .purpose = "take a lock away from its holder",

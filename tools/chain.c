@@ -20,7 +20,7 @@ const struct seen *chain_next(const struct gathered *gathered, const struct seen
     return NULL;
 }
 
-/* A chain of one name, put before the chains of shorter waits; the last one falls out if there is no room. */
+/* Inserts a chain of one name before those with shorter waits.  If there is no room, the last one is dropped. */
 static int insert(struct chain *chains, int count, int room, struct chain chain)
 {
     int at = count;
@@ -54,7 +54,10 @@ static void follow(const struct gathered *gathered, struct chain *chain)
     chain->is_circle = next && has_name(chain, next);
 }
 
-/* A waiter on a condition waits for a signal, which no thread is known to owe.  A silent waiter is perhaps dead. */
+/*
+ * Waiters on conditions are left out: they wait for a signal, which no known thread owes.  So are silent ones, which
+ * may be dead.
+ */
 int chain_find(const struct gathered *gathered, struct chain *ret_chains, int room)
 {
     int count = 0;

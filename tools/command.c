@@ -18,16 +18,16 @@
 #include "tool.h"
 #include "tree.h"
 
-/* A command may leave processes behind for a moment; after this time they are told about. */
+/* A command may leave processes running for a moment.  After this time we report them. */
 #define LEFT_BEHIND_S 1
 
 /*
- * Carries the number of a signal to the warden.  The same signal from elsewhere, as from `pkill dmutex`, may be pending
- * there already, and would swallow ours; signals of this kind are queued.
+ * Carries the number of a signal to the warden.  Real-time signals are queued.  Another signal might be lost, if the
+ * same one, sent by `pkill dmutex` for example, were pending already.
  */
 #define PASSED_ON SIGRTMIN
 
-/* Until the warden is reaped, its pid is no other process's: the library's thread signals with this lock. */
+/* Until the warden is reaped, no other process can have its pid.  The library's thread takes this lock to signal. */
 static pthread_mutex_t reaping = PTHREAD_MUTEX_INITIALIZER;
 static pid_t warden; /* 0: none, or reaped */
 
@@ -46,8 +46,8 @@ struct job {
 };
 
 /*
- * The signal of death is set before the look at the parent: an earlier death is seen here, and a later one sends the
- * signal.  The kernel keeps the setting over execve(), but for programs that are set-user-ID.
+ * Sets the signal of death before checking the parent: a parent that died earlier is noticed here, and one that dies
+ * later causes the signal.  The kernel keeps the setting across execve(), except for set-user-ID programs.
  */
 static _Noreturn void become(const struct command *command, pid_t parent, const sigset_t *mask)
 {
@@ -80,7 +80,7 @@ static void look_for_ends(struct job *job)
     job->is_over = job->has_ended && (ended < 0 || job->command->is_alone || tree_has_servants_only(getpid()));
 }
 
-/* Signals that ask a program to end are for the whole job; others mean something to the command alone. */
+/* Signals that ask a program to end are for the whole job; others are for the command alone. */
 static void deliver(const struct job *job, int number)
 {
     bool asks_to_end = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
@@ -92,7 +92,7 @@ static void deliver(const struct job *job, int number)
         kill(job->pid, number);
 }
 
-/* The job's signals must not wait for a reader. */
+/* The job's signals must not wait for a reader of standard error. */
 static void tell_left_behind(struct job *job)
 {
     char text[SAY_NAME_ROOM];
@@ -117,8 +117,8 @@ static void tell_of_death(const struct job *job)
 }
 
 /*
- * SIGCHLD only ends the wait, because one SIGCHLD may stand for several ends; the parent's death is a SIGCHLD, too.
- * Only the parent passes signals on: what comes from elsewhere has come to the parent, or to the whole group.
+ * A SIGCHLD only ends the wait, because one may stand for several ends; the parent's death is a SIGCHLD, too.  Only the
+ * parent passes signals on: one from elsewhere has also gone to the parent, or to the whole group.
  */
 static void watch(struct job *job)
 {
@@ -139,7 +139,10 @@ static void watch(struct job *job)
     }
 }
 
-/* No signal but SIGKILL ends the warden: a standard error without a reader would, and signals to the whole group. */
+/*
+ * Only SIGKILL may end the warden.  All other signals are blocked: SIGPIPE, from a standard error that nobody reads,
+ * and signals to the whole group would end it, too.
+ */
 static _Noreturn void keep_ward(const struct command *command, pid_t parent, int out, const sigset_t *mask)
 {
     struct job job = { .command = command, .parent = parent };
@@ -168,7 +171,7 @@ static _Noreturn void keep_ward(const struct command *command, pid_t parent, int
 
 /* ---- this process ------------------------------------------------------------------------ */
 
-/* False at the end. */
+/* False at the end of the pipe. */
 static bool read_report(int *ret_number)
 {
     ssize_t got;
@@ -179,7 +182,7 @@ static bool read_report(int *ret_number)
     return got == sizeof *ret_number;
 }
 
-/* A parent may have ignored SIGCHLD: then no wait could succeed. */
+/* SIGCHLD is reset: our parent may have ignored it, and then no wait would succeed. */
 static bool start_warden(const struct command *command, const int ends[2])
 {
     sigset_t signals = dm_relay_signals(), mask;
@@ -196,7 +199,7 @@ static bool start_warden(const struct command *command, const int ends[2])
     return pid > 0;
 }
 
-/* Comes back when the command was forked: from then on command_signal_all() finds it. */
+/* Returns once the command has been forked.  From then on command_signal_all() finds it. */
 bool command_start(const struct command *command)
 {
     int ends[2], error = 0;
@@ -214,8 +217,8 @@ bool command_start(const struct command *command)
 }
 
 /*
- * SIGCONT goes as it is, because the warden may be stopped.  So do all if the queue, which all processes of a user
- * share, has no room: then a signal may be swallowed.
+ * SIGCONT is sent as it is, because the warden may be stopped.  So are all signals when the queue, which all processes
+ * of a user share, is full; then a signal may be lost.
  */
 static void forward(pid_t to, int number)
 {
@@ -226,8 +229,8 @@ static void forward(pid_t to, int number)
 }
 
 /*
- * A signal from the terminal (si_code above 0, from the kernel) goes to the whole group, to which the job belongs: it
- * has the signal already.  But a hangup goes to the leader of the session alone, as which `ssh -t` starts a command.
+ * A signal from the terminal (si_code > 0: from the kernel) goes to the whole foreground group, so the job has it
+ * already.  But a hangup goes only to the session leader, which we are under `ssh -t`.
  */
 static void pass_on(const siginfo_t *info)
 {
@@ -250,7 +253,7 @@ static bool reap(int *ret_status)
     return has_ended;
 }
 
-/* Other children of this process, from before exec, are nobody's business here. */
+/* Does not reap other children of this process, which it had before exec. */
 int command_await(void)
 {
     sigset_t signals = dm_relay_signals();
@@ -265,7 +268,7 @@ int command_await(void)
     return read_report(&status) ? status : end;
 }
 
-/* Where descendants cannot be signalled, the warden has the command as its child. */
+/* Where descendants cannot be signalled, the warden signals its child, the command. */
 pid_t command_signal_all(int number)
 {
     pid_t forbidden = 0;

@@ -3,7 +3,7 @@
 
 #include "chain.h"
 
-/* Follows the waits from a name on.  True if they come back to it, and it is the first of the circle by address. */
+/* Follows the waits from a name.  True if they lead back to it and it has the lowest address in the circle. */
 static bool follow(const struct gathered *gathered, const struct seen *first, struct deadlock *ret_deadlock)
 {
     const struct seen *at = first;

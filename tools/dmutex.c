@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex: finds the word in a table, and runs the word's function. */
+/* dmutex: looks the subcommand up in a table, and runs its function. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "say.h"
 #include "tool.h"
 
-static const struct word *const words[] = {
-    &word_run, &word_show,   &word_list, &word_break, &word_wait,  &word_token,
-    &word_top, &word_doctor, &word_acl,  &word_local, &word_names,
+static const struct subcommand *const subcommands[] = {
+    &subcommand_run, &subcommand_show,   &subcommand_list, &subcommand_break, &subcommand_wait,  &subcommand_token,
+    &subcommand_top, &subcommand_doctor, &subcommand_acl,  &subcommand_local, &subcommand_names,
 };
 
-static const struct word *find(const char *name)
+static const struct subcommand *find(const char *name)
 {
-    for (size_t i = 0; i < DM_COUNT(words); i++)
-        if (strcmp(words[i]->name, name) == 0)
-            return words[i];
+    for (size_t i = 0; i < DM_COUNT(subcommands); i++)
+        if (strcmp(subcommands[i]->name, name) == 0)
+            return subcommands[i];
     return NULL;
 }
 
@@ -29,16 +29,16 @@ static int print_help(FILE *to)
           "       dmutex help SUBCOMMAND\n"
           "       dmutex --version\n\n",
           to);
-    for (size_t i = 0; i < DM_COUNT(words); i++)
-        fprintf(to, "  %-8s %s\n", words[i]->name, words[i]->purpose);
+    for (size_t i = 0; i < DM_COUNT(subcommands); i++)
+        fprintf(to, "  %-8s %s\n", subcommands[i]->name, subcommands[i]->purpose);
     fputs("\nDMUTEX_URL or dmutex.conf(5) names the server.\n", to);
     return to == stdout ? 0 : TOOL_USAGE;
 }
 
-static int print_help_of(const struct word *word)
+static int print_help_of(const struct subcommand *subcommand)
 {
-    printf("usage: dmutex %s %s\n\n%s\n%s%s", word->name, word->arguments, word->purpose, *word->options ? "\n" : "",
-           word->options);
+    printf("usage: dmutex %s %s\n\n%s\n%s%s", subcommand->name, subcommand->arguments, subcommand->purpose,
+           *subcommand->options ? "\n" : "", subcommand->options);
     return 0;
 }
 
@@ -49,31 +49,31 @@ static bool asks_for_help(const char *argument)
 
 static int help(char **argv)
 {
-    const struct word *word = argv[1] ? find(argv[1]) : NULL;
+    const struct subcommand *subcommand = argv[1] ? find(argv[1]) : NULL;
 
     if (!argv[1])
         return print_help(stdout);
-    if (word)
-        return print_help_of(word);
+    if (subcommand)
+        return print_help_of(subcommand);
     say("unknown subcommand \"%s\"; try: dmutex help", argv[1]);
     return TOOL_USAGE;
 }
 
-/* getopt() begins its complaints with argv[0]: the word's own name. */
-static int run_word(const struct word *word, int argc, char **argv)
+/* getopt() begins its error messages with argv[0], so that becomes the subcommand's name. */
+static int run_subcommand(const struct subcommand *subcommand, int argc, char **argv)
 {
     static char name[40];
 
-    snprintf(name, sizeof name, "dmutex %s", word->name);
+    snprintf(name, sizeof name, "dmutex %s", subcommand->name);
     argv[0] = name;
     if (argc > 1 && asks_for_help(argv[1]))
-        return print_help_of(word);
-    return word->run(argc, argv);
+        return print_help_of(subcommand);
+    return subcommand->run(argc, argv);
 }
 
 static int act(int argc, char **argv)
 {
-    const struct word *word;
+    const struct subcommand *subcommand;
 
     if (argc < 2)
         return print_help(stderr);
@@ -81,14 +81,14 @@ static int act(int argc, char **argv)
         return puts("dmutex " DMUTEX_VERSION_STRING) < 0 ? TOOL_OUTPUT : 0;
     if (strcmp(argv[1], "help") == 0 || asks_for_help(argv[1]))
         return help(argv + 1);
-    word = find(argv[1]);
-    if (word)
-        return run_word(word, argc - 1, argv + 1);
+    subcommand = find(argv[1]);
+    if (subcommand)
+        return run_subcommand(subcommand, argc - 1, argv + 1);
     say("unknown subcommand \"%s\"; try: dmutex help", argv[1]);
     return TOOL_USAGE;
 }
 
-/* A reader of standard output that is gone, or a full disk, is told: a script must not take half a list for a list. */
+/* Fails if standard output is closed or the disk is full: a script must not take half a list for the whole. */
 int main(int argc, char **argv)
 {
     int status = act(argc, argv);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex doctor: checks the server, the way there and this host, and advises.
+ * dmutex doctor: checks the server, the connection to it and this host, and gives advice.
  *
- * Every check goes over a connection of the doctor's own, which only logs in: a fault that makes the library refuse the
- * server is found like any other, and does not hide the next.
+ * Every check goes over a connection of doctor's own, which only logs in.  So a fault that makes the library refuse the
+ * server is found like any other, and does not hide the next one.
  */
 #include "doctor.h"
 
@@ -29,7 +29,7 @@ static bool is_same(const struct finding *one, const struct finding *other)
            strcmp(one->server, other->server) == 0 && strcmp(one->text, other->text) == 0;
 }
 
-/* Two checks may meet one fault: the channels of the inbox are tried by a subscription and by a message. */
+/* Two checks may find the same fault: the channels of the inbox are tried by a subscription and by a message. */
 static struct finding *place_of(struct doctor *doctor, const struct finding *finding)
 {
     for (int i = 0; i < doctor->count; i++)
@@ -64,7 +64,7 @@ void doctor_advise(struct doctor *doctor, const char *format, ...)
     dm_text_clean(doctor->last->advice);
 }
 
-/* True if a finding without a fault says nothing new behind the findings from..to of the first server. */
+/* True if a finding that is no fault repeats one of the first server's findings from..to. */
 static bool is_repetition(const struct doctor *doctor, const struct finding *finding, int from, int to)
 {
     static const char *const measured[] = { "clock", "round trip", "grace" };
@@ -107,7 +107,7 @@ redisReply *doctor_ask(struct doctor *doctor, const char *const *words)
 
 /* ---- this host --------------------------------------------------------------------------- */
 
-/* Programs use the shared library, and the doctor does not: the two may come from two installations. */
+/* Programs use the shared library, but doctor does not: the two may come from different installations. */
 static void look_at_library(struct doctor *doctor)
 {
     void *library = dlopen("libdmutex.so.0", RTLD_LAZY | RTLD_LOCAL);
@@ -247,7 +247,7 @@ static void print_json(const struct doctor *doctor, const struct promise promise
     json_end(&json);
 }
 
-/* ---- the word ---------------------------------------------------------------------------- */
+/* ---- the subcommand ---------------------------------------------------------------------- */
 
 bool doctor_connect(struct doctor *doctor, struct dm_url *url, char ret_reason[DM_REASON_ROOM])
 {
@@ -268,7 +268,7 @@ static int tell_login(struct doctor *doctor, const char *reason)
     return TOOL_DENIED;
 }
 
-/* A right that is missing is a fault like the others, and no refused login: status 1. */
+/* A missing right is a fault like the others, not a refused login: status 1. */
 static int tell_database(struct doctor *doctor)
 {
     const char *refusal = probe_refusal(doctor->probe);
@@ -289,7 +289,10 @@ static int tell_database(struct doctor *doctor)
     return TOOL_NO;
 }
 
-/* A node of the URL that is also a master is tried twice: the second finding, which is worse, replaces the first. */
+/*
+ * A node of the URL that is also a master is tried twice.  The second finding is the more severe, and replaces the
+ * first.
+ */
 static void forget(struct doctor *doctor, const char *text)
 {
     int kept = 0;
@@ -323,20 +326,20 @@ void doctor_look_at_tls(struct doctor *doctor)
     doctor_advise(doctor, "name the authority of the server's certificate in cacert=, and leave out verify=none");
 }
 
-/* Nothing is tried on a server that the library refuses, and nothing is promised there. */
+/* If the library refuses the server, nothing is tried and nothing promised there. */
 void doctor_examine(struct doctor *doctor)
 {
     if (!doctor_look_at_server(doctor)) {
         doctor->facts = (struct facts){ NO, NO, NO, NO, false };
         return;
     }
-    doctor_try_messages(doctor); /* finds whether the subscription is permitted */
+    doctor_try_messages(doctor); /* finds out whether the subscription is permitted */
     doctor_try_rights(doctor);
     doctor_try_times(doctor);
     doctor_look_at_grace(doctor);
 }
 
-/* 0; or the exit status: the server cannot be used, and nothing else can be said. */
+/* Returns 0, or the exit status if the server cannot be used and nothing else can be checked. */
 static int examine_only_server(struct doctor *doctor)
 {
     int status = doctor->kind == DM_URL_SENTINEL ? doctor_look_at_sentinels(doctor) : 0;
@@ -401,7 +404,7 @@ static int run(int argc, char **argv)
     return error ? error : examine(&doctor, is_json);
 }
 
-const struct word word_doctor = {
+const struct subcommand subcommand_doctor = {
     .name = "doctor",
     .arguments = "[--json]",
     .purpose = "check the server, the user's rights and the network, and say what to do",

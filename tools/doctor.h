@@ -2,7 +2,7 @@
 /*
  * dmutex doctor: findings, in the order in which they were made.
  *
- *   doctor.c             the word: the way through, and the output
+ *   doctor.c             the subcommand: the order of the checks, and the output
  *   doctor_sentinels.c   the sentinels of a group
  *   doctor_cluster.c     the nodes of a Cluster
  *   doctor_quorum.c      the servers of a quorum
@@ -20,23 +20,23 @@
 
 enum grade { GRADE_OK, GRADE_WARN, GRADE_FAIL };
 
-/* A fact that the server may refuse to tell. */
+/* A fact that the server may refuse to reveal. */
 enum answer { UNKNOWN, NO, YES };
 
 struct finding {
     enum grade grade;
-    char check[16];             /* a word for the thing that was checked */
-    char server[DM_PLACE_ROOM]; /* of a Cluster or a quorum: the server that was checked; else "" */
+    char check[16];             /* one word for what was checked */
+    char server[DM_PLACE_ROOM]; /* in a Cluster or a quorum: the server that was checked; else "" */
     char text[640];             /* the fact; cleaned */
     char advice[400];           /* the remedy, or "" */
 };
 
 #define FINDINGS_MOST 1024
 
-/* For the promises: of one server, or of all masters of a Cluster, or of all servers of a quorum. */
+/* What the promises depend on: of one server, of all masters of a Cluster, or of all servers of a quorum. */
 struct facts {
     enum answer is_master, keeps_locks, survives_power; /* keeps_locks: evicts nothing */
-    enum answer knows_birth;                            /* since when the server is there: grace */
+    enum answer knows_birth;                            /* how long the server has existed: grace */
     bool lacks_rights;
 };
 
@@ -44,68 +44,76 @@ struct doctor {
     enum dm_url_kind kind; /* of the configured URL */
     struct finding findings[FINDINGS_MOST];
     int count;
-    struct finding *last; /* that doctor_find() has added */
+    struct finding *last; /* the one that doctor_find() added last */
     struct facts facts;
 
-    /* The server that is examined. */
+    /* The server under examination. */
     struct dm_url *url;
     struct probe *probe;
-    const char *server;         /* of a Cluster or a quorum: its address, for the findings; else "" */
-    char tag[DM_SLOT_TAG_ROOM]; /* of a Cluster: of the first slot that the server serves; else "" */
+    const char *server;         /* in a Cluster or a quorum: its address, for the findings; else "" */
+    char tag[DM_SLOT_TAG_ROOM]; /* in a Cluster: a tag of the first slot that the server serves; else "" */
 };
 
-/* Adds a finding, unless it is there; the advice follows by doctor_advise(). */
+/* Adds a finding, unless it is there already; doctor_advise() then adds the advice. */
 void doctor_find(struct doctor *doctor, enum grade grade, const char *check, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds a remedy to the last finding. */
+/* Adds advice to the last finding. */
 void doctor_advise(struct doctor *doctor, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A reply that is no error, or NULL; words up to NULL. */
+/* Sends a command, NULL at its end.  Returns the reply, or NULL if there is none or it is an error. */
 redisReply *doctor_ask(struct doctor *doctor, const char *const *words);
 
-/* Connects to a server, to be examined.  False with the reason. */
+/* Connects to the server that is to be examined.  False with the reason. */
 bool doctor_connect(struct doctor *doctor, struct dm_url *url, char ret_reason[DM_REASON_ROOM]);
 
-/* The remedy for a missing right. */
+/* The advice for a missing right. */
 #define DOCTOR_ACL "ACL SETUSER with the line that dmutex acl prints, then ACL SAVE or CONFIG REWRITE"
 
-/* Says that the user may not use the URL's database. */
+/* Reports that the user may not use the database of the URL. */
 void doctor_tell_missing_database(struct doctor *doctor);
 
-/* Says why doctor_connect() failed, and what to do.  Returns the exit status. */
+/* Reports why doctor_connect() failed, and what to do.  Returns the exit status. */
 int doctor_tell_unusable(struct doctor *doctor, enum grade grade, const char *check, const char *reason,
                          const char *advice);
 
 /* Warns if the server's certificate is not checked. */
 void doctor_look_at_tls(struct doctor *doctor);
 
-/* All checks of the server that is connected. */
+/* All checks of the connected server. */
 void doctor_examine(struct doctor *doctor);
 
-/* Facts that hold for both servers. */
+/* Leaves in `facts` what holds for both servers. */
 void doctor_join_facts(struct facts *facts, const struct facts *others);
 
-/* For a group of Sentinel, first: the rest is about its master.  0; or the exit status: the sentinels name none. */
+/*
+ * For a group of Sentinel, called first: the rest is about its master.  Returns 0, or the exit status if the sentinels
+ * name no master.
+ */
 int doctor_look_at_sentinels(struct doctor *doctor);
 
-/* For a Cluster: its nodes, then each master.  0; or the exit status: nothing can be said about the masters. */
+/*
+ * For a Cluster: checks its nodes, then each master.  Returns 0, or the exit status if the masters cannot be checked.
+ */
 int doctor_examine_cluster(struct doctor *doctor);
 
-/* For a quorum: its servers, and whether they are enough.  As before. */
+/* For a quorum: checks its servers, and whether they are enough.  Returns as the one above. */
 int doctor_examine_quorum(struct doctor *doctor);
 
-/* Of the findings behind `begin`, leaves those that tell more than the findings first..first_end of another server. */
+/*
+ * Of the findings from `begin` on, leaves only those that say more than first..first_end, the findings of another
+ * server.
+ */
 void doctor_leave_out_repetitions(struct doctor *doctor, int first, int first_end, int begin);
 
 /* Copies the value of a line "key:value" of INFO.  False if there is none. */
 #define DOCTOR_VALUE_ROOM 80
 bool doctor_info_value(const char *info, const char *key, char ret_value[DOCTOR_VALUE_ROOM]);
 
-/* The value of a setting of the server; "": the user may not know the value. */
+/* The value of a setting of the server; "" if the user may not read it. */
 void doctor_ask_config(struct doctor *doctor, const char *setting, char ret_value[DOCTOR_VALUE_ROOM]);
 
-/* Answers of INFO.  False: the library cannot use this server. */
+/* Checks the answers of INFO.  False if the library cannot use this server. */
 bool doctor_look_at_server(struct doctor *doctor);
 void doctor_try_rights(struct doctor *doctor);
 void doctor_try_times(struct doctor *doctor);

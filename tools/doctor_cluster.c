@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The nodes of a Cluster.  First the nodes of the URL: reachable, well, and of one map of the slots.  Then each master
- * of the map, as a server by itself; of the masters behind the first, only the differences.
+ * The nodes of a Cluster.  First the nodes of the URL: reachable, working, and with the same slot map.  Then each
+ * master of the map, like a single server; after the first, only the differences are reported.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +11,15 @@
 #include "rights.h"
 #include "tool.h"
 
-#define MASTERS_MOST 200 /* a number of a master and one fits a byte */
+#define MASTERS_MOST 200 /* the index of a master, plus 1, fits into a byte */
 
 struct master {
     char host[256], port[8];
     char name[DM_PLACE_ROOM];
-    unsigned first, slots; /* by the map that is used; 0 slots: by another map alone */
+    unsigned first, slots; /* in the chosen map; 0 slots: only another map names it */
 };
 
-/* The master of each slot, as a node says: the number of the master and one; 0: no master. */
+/* One node's map: for each slot, the index of its master plus 1; 0: no master. */
 struct map {
     bool is_there;
     unsigned char owners[DM_SLOTS];
@@ -30,15 +30,15 @@ struct survey {
     struct master masters[MASTERS_MOST];
     int master_count;
     struct map maps[DM_URL_HOSTS_MOST]; /* of the nodes in the URL */
-    struct map *reading;                /* the map that take_range() fills */
+    struct map *reading;                /* the one that take_range() fills */
     int status;                         /* why the last unusable node cannot be used */
     bool lacks_rights;
-    long long timeout_ms; /* the longest cluster-node-timeout of a node; 0: not known */
+    long long timeout_ms; /* the longest cluster-node-timeout of all nodes; 0: not known */
 };
 
 /* ---- the nodes of the URL ---------------------------------------------------------------- */
 
-/* The number of the master at an address and one; 0: too many. */
+/* The index of the master at an address, plus 1; 0: too many masters. */
 static unsigned char number_of(struct survey *survey, const char *host, const char *port)
 {
     struct master *master;
@@ -58,7 +58,7 @@ static unsigned char number_of(struct survey *survey, const char *host, const ch
     return (unsigned char)(i + 1);
 }
 
-/* A dm_slots_fn. */
+/* dm_slots_fn */
 static void take_range(void *user, unsigned first, unsigned last, const char *host, const char *port)
 {
     struct survey *survey = user;
@@ -169,7 +169,7 @@ static int count_votes(const struct survey *survey, const struct map *map)
     return votes;
 }
 
-/* The map of most nodes; NULL: there is none. */
+/* The map that most nodes have; NULL: none has one. */
 static const struct map *choose_map(const struct survey *survey)
 {
     const struct map *best = NULL;
@@ -197,7 +197,7 @@ static void compare_maps(struct doctor *doctor, const struct survey *survey, con
     }
 }
 
-/* Gives the masters their slots.  Returns the number of slots without a master. */
+/* Gives each master its slots.  Returns the number of slots without a master. */
 static unsigned share_slots(struct survey *survey, const struct map *map, unsigned *ret_first_hole)
 {
     unsigned holes = 0;
@@ -279,7 +279,7 @@ static int examine_masters(struct doctor *doctor, struct survey *survey)
             continue;
         if (examine_master(doctor, survey, &survey->masters[i])) {
             if (first < 0) {
-                first = begin + 1; /* the line about the slots is told of each master */
+                first = begin + 1; /* the line about the slots is printed for each master */
                 first_end = doctor->count;
                 doctor_look_at_tls(doctor);
             } else {
@@ -294,7 +294,7 @@ static int examine_masters(struct doctor *doctor, struct survey *survey)
 
 /* ---- failover ---------------------------------------------------------------------------- */
 
-/* Without a master the holders of the names there cannot renew the leases. */
+/* While a master is missing, nobody can renew the leases of the names there. */
 static void look_at_failover(struct doctor *doctor, const struct survey *survey)
 {
     if (survey->timeout_ms == 0) {

@@ -15,7 +15,7 @@
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-/* "+hget, +hset" of the missing rights of one kind. */
+/* The missing rights of one kind, as "+hget, +hset". */
 static int join(const struct rights_missing *missing, bool is_for_ops, char *ret_text, size_t room)
 {
     size_t used = 0;
@@ -31,7 +31,7 @@ static int join(const struct rights_missing *missing, bool is_for_ops, char *ret
     return count;
 }
 
-/* Of servers that give rights by database, as Valkey since 9.1. */
+/* Only servers that grant rights by database have this: Valkey 9.1 and later. */
 void doctor_tell_missing_database(struct doctor *doctor)
 {
     doctor->facts.lacks_rights = true;
@@ -81,7 +81,7 @@ static bool has_failed(const struct doctor *doctor)
     return false;
 }
 
-/* The usual reasons are found before: a replica, no memory, a full disk. */
+/* The usual reasons have been found before: a replica, no memory, a full disk. */
 static void tell_refused_write(struct doctor *doctor, const char *error)
 {
     if (has_failed(doctor))
@@ -91,7 +91,7 @@ static void tell_refused_write(struct doctor *doctor, const char *error)
                           "replicas");
 }
 
-/* A program needs no right of the second kind, so a person's missing right is no fault of the server. */
+/* Programs need no right of the second kind; if a person lacks one, that is no fault of the server. */
 void doctor_try_rights(struct doctor *doctor)
 {
     struct rights_missing missing;
@@ -123,7 +123,7 @@ static int64_t real_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* The server's clock, between two looks at ours.  False without an answer. */
+/* Reads the server's clock, and ours before and after.  False without an answer. */
 static bool ask_time(struct doctor *doctor, int64_t *ret_trip_us, int64_t *ret_ahead_us)
 {
     int64_t began_ns = dm_clock_boot_ns(), before_us = real_us(), server_us, trip_us;
@@ -167,7 +167,7 @@ static void tell_clock(struct doctor *doctor, int64_t ahead_us)
     }
 }
 
-/* The middle of many: a single trip may have met a busy moment. */
+/* Takes the median, because a single trip may have met a busy moment. */
 void doctor_try_times(struct doctor *doctor)
 {
     int64_t trips_us[TRIES], ahead_us = 0, best_us = INT64_MAX;
@@ -198,7 +198,7 @@ void doctor_try_times(struct doctor *doctor)
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-/* Receivers of a message to the channel; -1: not permitted, or no answer. */
+/* How many receive a message on the channel; -1: not permitted, or no answer. */
 static int64_t publish(struct doctor *doctor, const char *channel)
 {
     const char *command = *doctor->tag ? "SPUBLISH" : "PUBLISH";
@@ -246,7 +246,7 @@ static void tell_refused_subscription(struct doctor *doctor, const struct probe 
     doctor_advise(doctor, DOCTOR_ACL);
 }
 
-/* The URL's prefix, and in a Cluster a tag of the server, for names of keys and channels. */
+/* Begins a name of a key or a channel: the URL's prefix and, in a Cluster, a tag of the server. */
 static void begin_name(const struct doctor *doctor, char *ret_name, size_t room)
 {
     if (*doctor->tag)
@@ -255,7 +255,7 @@ static void begin_name(const struct doctor *doctor, char *ret_name, size_t room)
         snprintf(ret_name, room, "%.64s", doctor->url->prefix);
 }
 
-/* A pattern hears no channel of a Cluster's slot. */
+/* In a Cluster, patterns are not tried: they do not match the channels of slots. */
 void doctor_try_messages(struct doctor *doctor)
 {
     char reason[DM_REASON_ROOM] = "", beginning[80], channel[160];
@@ -285,7 +285,7 @@ void doctor_try_messages(struct doctor *doctor)
 
 /* ---- the grace --------------------------------------------------------------------------- */
 
-/* Since when the server is there, as clients have noted (lua/born.lua); 0: not noted. */
+/* Since when the server has existed, as clients have recorded it (lua/born.lua); 0: no record. */
 static int64_t ask_birth(struct doctor *doctor, bool *ret_is_known)
 {
     char beginning[80], key[100];
@@ -303,7 +303,7 @@ static int64_t ask_birth(struct doctor *doctor, bool *ret_is_known)
     return since_us;
 }
 
-/* A server that has come after another grants nothing for a lease, and for the option switch before. */
+/* A server that has replaced another grants nothing for the time of the option switch and then one lease. */
 static void tell_grace(struct doctor *doctor, int64_t since_us, int64_t now_us)
 {
     int64_t past_us = now_us - since_us - doctor->url->switch_ms * INT64_C(1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The servers of a quorum: each as a server by itself; of the servers behind the first, only the differences. */
+/* The servers of a quorum, each like a single server; after the first, only the differences are reported. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct quorum {
     struct voter voters[DM_URL_HOSTS_MOST];
     struct facts all;
     int status;           /* why the last unusable server cannot be used */
-    int first, first_end; /* the findings of the first server that answers; -1: none has */
+    int first, first_end; /* the findings of the first server that answered; -1: none has */
 };
 
 static int majority(const struct quorum *quorum)
@@ -45,7 +45,7 @@ static void note_run(struct doctor *doctor, struct voter *voter)
     dm_reply_free(reply);
 }
 
-/* A server that is asked twice is two voices of one: its loss is the loss of both. */
+/* Two addresses of one server would give it two votes: its loss would be the loss of both. */
 static void look_for_itself(struct doctor *doctor, struct quorum *quorum, int index)
 {
     struct voter *voter = &quorum->voters[index];
@@ -70,7 +70,7 @@ static bool has_fault(const struct doctor *doctor, int begin)
     return false;
 }
 
-/* The first server that answers is told in full. */
+/* The first server that answers is reported in full. */
 static void examine_voter(struct doctor *doctor, struct quorum *quorum, int index)
 {
     struct voter *voter = &quorum->voters[index];

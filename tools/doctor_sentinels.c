@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sentinels of a group: reachable, of one opinion, and enough for a failover. */
+/* The sentinels of a group: whether they can be reached, agree, and are enough for a failover. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,20 +7,20 @@
 #include "stores/redis/sentinel/council.h"
 #include "tool.h"
 
-#define SENTINELS_MOST 1000 /* a greater number is nonsense */
+#define SENTINELS_MOST 1000 /* more is an error */
 
 /* What the listed sentinels have said. */
 struct assembly {
     struct dm_master masters[DM_URL_HOSTS_MOST];
     int votes[DM_URL_HOSTS_MOST];
-    char tellers[DM_URL_HOSTS_MOST][300]; /* of each master, the last sentinel that has named it */
+    char tellers[DM_URL_HOSTS_MOST][300]; /* for each master, the last sentinel that named it */
     int master_count;
     int heard;
-    bool wants_login;                    /* one has refused the sentinels' login, or the lack of one, or a right */
-    long long others[DM_URL_HOSTS_MOST]; /* so many each of them knows beside itself */
+    bool wants_login;                    /* one has refused the login, or a command without login, or lacks a right */
+    long long others[DM_URL_HOSTS_MOST]; /* how many other sentinels each of them knows */
     char ids[DM_URL_HOSTS_MOST][DM_SENTINEL_ID];
-    char places[DM_URL_HOSTS_MOST][300]; /* where the sentinel of that id is listed */
-    long long down_after;                /* ms, as the last one says; 0: not known */
+    char places[DM_URL_HOSTS_MOST][300]; /* where the sentinel with that id is listed */
+    long long down_after;                /* ms, as the last sentinel says; 0: not known */
 };
 
 static const char *value_of(const redisReply *pairs, const char *key)
@@ -48,13 +48,13 @@ static void count(struct assembly *assembly, const char *teller, const char *hos
     snprintf(assembly->tellers[i], sizeof assembly->tellers[i], "%s", teller);
 }
 
-/* What a sentinel answers to the library's questions; the last one is NULL if there was no answer to all. */
+/* A sentinel's answers to the library's questions.  The last one is NULL unless all were answered. */
 struct testimony {
     redisReply *id, *address, *details, *others;
-    bool may_hear; /* of switches */
+    bool may_hear; /* may subscribe to failovers */
 };
 
-/* True if the sentinel, or a lack of rights, is to be mended before it has a vote. */
+/* True if the sentinel or its rights must be corrected before its vote counts. */
 static bool is_unfit(struct doctor *doctor, const char *name, const redisReply *address)
 {
     const char *group = doctor->url->master;
@@ -80,7 +80,7 @@ static bool is_refused(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) == 0;
 }
 
-/* False if the library cannot ask this sentinel.  Without the other rights it learns of a failover later. */
+/* False if the library cannot ask this sentinel.  Without the other rights it only learns of a failover later. */
 static bool judge_rights(struct doctor *doctor, struct assembly *assembly, const char *name,
                          const struct testimony *said)
 {
@@ -99,7 +99,7 @@ static bool judge_rights(struct doctor *doctor, struct assembly *assembly, const
     return !is_deaf;
 }
 
-/* The library counts a sentinel once, however often it is listed. */
+/* The library counts a sentinel once, even if it is listed more than once. */
 static bool is_known(struct doctor *doctor, struct assembly *assembly, const char *name, const redisReply *id)
 {
     int at = 0;
@@ -116,7 +116,7 @@ static bool is_known(struct doctor *doctor, struct assembly *assembly, const cha
     return true;
 }
 
-/* `address` answers the library's own question; `details` may tell another master during a failover. */
+/* `address` answers the library's own question; during a failover `details` may name another master. */
 static void take(struct doctor *doctor, struct assembly *assembly, const char *name, const struct testimony *said)
 {
     const redisReply *address = said->address, *details = said->details;
@@ -143,7 +143,7 @@ static redisReply *ask_group(struct probe *probe, const char *word, const char *
     return probe_ask(probe, (const char *const[]){ "SENTINEL", word, group, NULL }, ret_reason);
 }
 
-/* False with the reason: the sentinel has not answered all. */
+/* False with the reason if the sentinel has not answered everything. */
 static bool hear(struct dm_url *url, struct probe *probe, const char *group, struct testimony *ret_said,
                  char *ret_reason)
 {
@@ -161,15 +161,15 @@ static bool hear(struct dm_url *url, struct probe *probe, const char *group, str
     return ret_said->others;
 }
 
-/* A sentinel that is there says by TLS, or by its host's name, what is wrong. */
+/* A reason about TLS or a certificate, or that the sentinel cannot be used, shows that it is running. */
 static void advise_about(struct doctor *doctor, const char *reason)
 {
     bool is_there = strstr(reason, "TLS") || strstr(reason, "certificate") || strstr(reason, "cannot be used");
 
     if (strstr(reason, "cannot be looked up"))
-        doctor_advise(doctor, "correct the sentinel's host in the URL, or mend the name servers of this host");
+        doctor_advise(doctor, "correct the sentinel's host in the URL, or fix the name servers of this host");
     else if (is_there)
-        doctor_advise(doctor, "mend what this line says: the options for TLS are for sentinels and servers alike");
+        doctor_advise(doctor, "correct what this line reports: the TLS options apply to sentinels and servers alike");
     else
         doctor_advise(doctor, "start the sentinel, or take it out of the URL");
 }
@@ -204,8 +204,8 @@ static void ask(struct doctor *doctor, struct assembly *assembly, const struct d
 }
 
 /*
- * A sentinel opens a lost connection again once a second, and a new master closes all connections: with less time,
- * the sentinels often promote another replica at once.
+ * A sentinel reconnects once a second, and a new master closes all connections.  With less time than this, the
+ * sentinels often promote another replica at once.
  */
 #define DOWN_AFTER_LEAST_MS 2000
 
@@ -220,7 +220,7 @@ static void judge_down_after(struct doctor *doctor, long long ms)
                       DOWN_AFTER_LEAST_MS);
 }
 
-/* As the library counts: the number that a majority of the listed sentinels reach, or the listed ones. */
+/* Counts as the library does: the group size that a majority of the listed sentinels knows of, or the number listed. */
 static int size_of(const struct assembly *assembly, int listed)
 {
     int size = listed;
@@ -236,7 +236,7 @@ static int size_of(const struct assembly *assembly, int listed)
     return size;
 }
 
-/* One of the sentinels that differ is named: there is one, as a rule. */
+/* Names one of the sentinels that disagree; usually there is only one. */
 static void judge_difference(struct doctor *doctor, const struct assembly *assembly, int best)
 {
     const char *group = doctor->url->master;
@@ -254,11 +254,11 @@ static void judge_difference(struct doctor *doctor, const struct assembly *assem
         doctor,
         "usual for some seconds after a failover; if it stays, compare config-epoch of SENTINEL MASTER %s: where it "
         "is the same, two failovers had one number: order another one, SENTINEL FAILOVER %s, at a sentinel of "
-        "the majority; where not, mend or replace the sentinel that differs",
+        "the majority; where not, repair or replace the sentinel that differs",
         group, group);
 }
 
-/* Whether the sentinels can agree, and on which master. */
+/* Judges whether the sentinels can agree, and on which master. */
 static const struct dm_master *judge(struct doctor *doctor, const struct assembly *assembly)
 {
     int size = size_of(assembly, doctor->url->host_count);
@@ -271,11 +271,12 @@ static const struct dm_master *judge(struct doctor *doctor, const struct assembl
     if (assembly->master_count > 1)
         judge_difference(doctor, assembly, best);
     if (assembly->votes[best] <= size / 2) {
-        doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be had",
+        doctor_find(doctor, GRADE_FAIL, "sentinels", "%d of %d agree on a master, and %d must: no lock can be acquired",
                     assembly->votes[best], size, size / 2 + 1);
-        doctor_advise(doctor, assembly->heard > size / 2 ? "mend the sentinels, until a majority names one master"
-                                                         : "start or mend the missing sentinels; list all sentinels of "
-                                                           "the group in the URL, and no others");
+        doctor_advise(doctor, assembly->heard > size / 2
+                                  ? "repair the sentinels, until a majority names one master"
+                                  : "start or repair the missing sentinels; list all sentinels of "
+                                    "the group in the URL, and no others");
         return NULL;
     }
     doctor_find(doctor, size < 3 ? GRADE_WARN : GRADE_OK, "sentinels", "%d of %d agree on the master",

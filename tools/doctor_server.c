@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks of the answers of INFO and CONFIG GET. */
+/* Checks the answers of INFO and CONFIG GET. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static double number_of(const char *info, const char *key)
     return doctor_info_value(info, key, value) ? strtod(value, NULL) : 0;
 }
 
-/* False: too old. */
+/* False if the server is too old. */
 static bool look_at_version(struct doctor *doctor, const char *info)
 {
     char version[VALUE_ROOM], own[VALUE_ROOM];
@@ -82,7 +82,7 @@ static void look_at_role(struct doctor *doctor, const char *info)
     }
 }
 
-/* Sentinels note in the server's file whose replica the server is (finding 130). */
+/* Sentinels record in the server's file which master it replicates (finding 130). */
 static void look_at_file(struct doctor *doctor, const char *info)
 {
     char path[VALUE_ROOM];
@@ -98,7 +98,7 @@ static void look_at_file(struct doctor *doctor, const char *info)
     }
 }
 
-/* Beyond maxmemory the server refuses each command that may need memory; buffers for replicas are not counted. */
+/* Above maxmemory the server refuses every command that may need memory.  Buffers for replicas do not count. */
 static void look_at_use_of_memory(struct doctor *doctor, const char *info)
 {
     double most = number_of(info, "maxmemory");
@@ -173,8 +173,8 @@ static void look_at_persistence(struct doctor *doctor, const char *info)
 }
 
 /*
- * The other shards of a Cluster hide that a master is down, but for the names in its slots.  In a quorum the other
- * servers stand in.
+ * In a Cluster the other shards hide that a master is down, except for the names in its slots.  In a quorum the other
+ * servers take over.
  */
 static void look_at_replicas(struct doctor *doctor, const char *info)
 {
@@ -197,7 +197,7 @@ static void look_at_replicas(struct doctor *doctor, const char *info)
     }
 }
 
-/* A proxy knows PING and the commands of data, and closes the connection at all others. */
+/* A proxy knows PING and the data commands, and closes the connection at any other. */
 static void tell_proxy(struct doctor *doctor, const char *reason)
 {
     doctor_find(doctor, GRADE_FAIL, "server", "answers PING, but not INFO: %s", reason);
@@ -236,7 +236,7 @@ static bool look_at_info(struct doctor *doctor, const char *info)
     return true;
 }
 
-/* Without sections: servers before 7.0 know one at most. */
+/* Without section arguments, because servers before 7.0 take one at most. */
 bool doctor_look_at_server(struct doctor *doctor)
 {
     char reason[DM_REASON_ROOM];

@@ -8,8 +8,8 @@
 #include "api/view.h"
 
 /*
- * A name that somebody may want to know of: held, waited for, not recoverable, or with a fault.  The health "dead" is
- * no such thing: each process that ends inside leaves it, and the next holder mends it or needs no mending.
+ * A name that somebody may want to see: held, waited for, not recoverable, or faulty.  The health "dead" alone does not
+ * count: each process that ends as the holder leaves it, and the next holder deals with it.
  */
 static bool is_busy(const struct seen *seen)
 {
@@ -51,7 +51,7 @@ static void keep(void *user, const struct dm_seen *data)
         seen_clear(&seen);
 }
 
-/* By name, and a mutex before a condition of the same name. */
+/* By name; a mutex comes before a condition of the same name. */
 static int compare(const void *one, const void *other)
 {
     const struct seen *a = one, *b = other;
@@ -60,7 +60,7 @@ static int compare(const void *one, const void *other)
     return order ? order : seen_is_condition(a) - seen_is_condition(b);
 }
 
-/* SCAN may tell a name twice: the second stands behind the first now. */
+/* SCAN may return a name twice; sorted, the second follows the first. */
 static void sort(struct gathered *gathered)
 {
     size_t kept = 0;

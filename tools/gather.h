@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All names of a server, or those of a pattern, sorted by name; each once. */
+/* All names of a server, or those that match a pattern: each once, sorted. */
 #ifndef DM_TOOLS_GATHER_H
 #define DM_TOOLS_GATHER_H
 
@@ -8,14 +8,14 @@
 #include "seen.h"
 
 struct gathered {
-    const char *pattern; /* a shell's; NULL: all names */
-    bool has_idle;       /* free names without waiters, too */
-    int waiters;         /* told for each name at most */
+    const char *pattern; /* as in a shell; NULL: all names */
+    bool has_idle;       /* free names without waiters are wanted, too */
+    int waiters;         /* how many are listed for each name at most */
     struct seen *seen;
     size_t count, room;
 };
 
-/* Fills `seen`, which gather_clear() frees.  0 or an errno value, with the sentence of the library. */
+/* Fills `seen`, which gather_clear() frees.  Returns 0 or an errno value; dmutex_strerror_np() then has the reason. */
 int gather(struct gathered *gathered);
 void gather_clear(struct gathered *gathered);
 

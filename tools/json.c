@@ -30,7 +30,7 @@ static void put_escaped(struct json *json, char c)
         putc(c, json->to);
 }
 
-/* Control characters beyond ASCII, as U+0085, may stand in JSON; a terminal would obey some, so they are escaped. */
+/* JSON allows control characters above ASCII, such as U+0085, but a terminal would obey some, so we escape them. */
 static void put_character(struct json *json, const char *text, size_t length)
 {
     if (length == 1)
@@ -61,7 +61,7 @@ static void put_text(struct json *json, const char *text)
     putc('"', json->to);
 }
 
-/* The comma before a member, and the member's key. */
+/* Writes the comma before a member, and the member's key. */
 static void begin_member(struct json *json, const char *key)
 {
     if (json->has_members[json->depth])

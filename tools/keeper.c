@@ -15,10 +15,10 @@
 #include "process/settings.h"
 #include "shared/keeper_talk.h"
 
-/* A keeper that is stopped is passed over. */
+/* After this time a stopped keeper is passed over. */
 #define PATIENCE_MS 1000
 
-/* NAME PATH PID PROGRAM; name and path may have blanks, so the words are found from both ends. */
+/* NAME PATH PID PROGRAM.  Name and path may contain blanks, so the fields are found from both ends. */
 static bool read_line(char *line, const char *name, struct keeper_job *ret_job)
 {
     size_t length = strlen(name);
@@ -68,7 +68,7 @@ static bool ask_keeper(int folder, const char *socket, const char *name, struct 
     return is_found;
 }
 
-/* The folder is open by O_PATH, which cannot be listed: a second descriptor can. */
+/* The folder is open with O_PATH, which cannot be listed; a second descriptor can. */
 static bool ask_all(int folder, const char *name, struct keeper_job *ret_job)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

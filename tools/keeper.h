@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lock files of dmutex-run(1) are held by dmutex-keeper, in the place of jobs.  A keeper of this user on this host is
- * asked for the job.
+ * dmutex-keeper holds the lock files of dmutex-run(1) on behalf of jobs.  We ask a keeper of this user on this host
+ * which job it holds a lock for.
  */
 #ifndef DM_TOOLS_KEEPER_H
 #define DM_TOOLS_KEEPER_H
@@ -16,7 +16,7 @@ struct keeper_job {
     char path[512];   /* of the lock file */
 };
 
-/* True if the holder is a keeper that says which job has the lock file. */
+/* True if the holder is a keeper, and says which job has the lock file. */
 bool keeper_find_job(const dmutex_info_t *holder, const char *name, struct keeper_job *ret_job);
 
 #endif

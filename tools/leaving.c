@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread takes the signal, lets the library give the place back as at the end of a process, and then raises the
- * signal, so that the parent sees which signal it was.
+ * A thread takes the signal, lets the library give up the place as at process exit, and then raises the signal, so that
+ * the parent sees which one it was.
  */
 #include "leaving.h"
 
@@ -13,7 +13,10 @@
 #include "api/view.h"
 #include "base/relay.h"
 
-/* Ends the taker.  By pthread_cancel() it would need libgcc_s, which images with only what ldd(1) shows do not have. */
+/*
+ * Ends the taker. pthread_cancel() would need libgcc_s, which an image that contains only what ldd(1) shows does not
+ * have.
+ */
 #define ENOUGH SIGRTMIN
 
 static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -22,19 +25,19 @@ static sigset_t taken, before;
 static pthread_t taker;
 static bool has_taker;
 
-/* The thread that waits for the lock does not return from there any more. */
+/* The thread that waits for the lock never returns from the wait after this. */
 static void *take(void *unused)
 {
     int number;
 
     if (sigwait(&taken, &number) == 0 && number != ENOUGH) {
         dm_view_leave();
-        _exit(dm_relay_end(number)); /* comes back in process 1 of a container, which no signal ends */
+        _exit(dm_relay_end(number)); /* returns if we are process 1 of a container, which no signal ends */
     }
     return unused;
 }
 
-/* An ignored signal that is blocked would be kept, and taken. */
+/* Leaves out ignored signals: when blocked, they would be queued, and taken. */
 static void choose(sigset_t *set)
 {
     struct sigaction action;
@@ -47,7 +50,7 @@ static void choose(sigset_t *set)
     }
 }
 
-/* Without a thread the signals end the process at once. */
+/* If the thread cannot be made, the signals end the process at once. */
 void leaving_begin(void)
 {
     choose(&taken);

@@ -11,7 +11,7 @@
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-/* What a free mutex has left behind. */
+/* What the last holder of a free mutex has left. */
 static const char *words_of_health(const struct seen *seen)
 {
     switch (seen->data.info.shown.health) {
@@ -82,7 +82,7 @@ static void print_json(const struct gathered *list)
     json_end(&json);
 }
 
-/* ---- the word ---------------------------------------------------------------------------- */
+/* ---- the subcommand ---------------------------------------------------------------------- */
 
 static int print_all(struct gathered *list, bool is_json)
 {
@@ -120,7 +120,7 @@ static int run(int argc, char **argv)
     return error ? error : print_all(&list, is_json);
 }
 
-const struct word word_list = {
+const struct subcommand subcommand_list = {
     .name = "list",
     .arguments = "[-a] [--json] [PATTERN]",
     .purpose = "list the locks that are held or waited for",

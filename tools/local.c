@@ -22,7 +22,7 @@ struct local {
     char pid[20], version[40];   /* as the server says; "" */
 };
 
-/* The URL of every program that says local:, so that the same variables find the same server. */
+/* Resolves the URL as every program does for local:, so that the same variables find the same server. */
 static int find(struct local *ret_local)
 {
     char reason[DM_REASON_ROOM];
@@ -52,7 +52,7 @@ static void copy_value(const char *info, const char *key, char *ret_value, size_
     dm_text_clean(ret_value);
 }
 
-/* Looks whether the server answers, and reads process and version. */
+/* Asks whether the server answers, and for its process and version. */
 static void look(struct local *local)
 {
     struct probe *probe = probe_new(local->url);
@@ -93,10 +93,10 @@ static int print(const struct local *local, bool is_json)
 
 /* ---- stop -------------------------------------------------------------------------------- */
 
-/* So long the server executes no command that writes, unless it has ended before. */
+/* For this long the server executes no command that writes, unless it exits earlier. */
 #define PAUSE_MS "5000"
 
-/* False: say() has told why. */
+/* False: say() has reported why. */
 static bool ask(struct probe *probe, struct local *local, const char *const *words, redisReply **ret_reply)
 {
     *ret_reply = probe_ask(probe, words, local->reason);
@@ -108,7 +108,7 @@ static bool ask(struct probe *probe, struct local *local, const char *const *wor
     return false;
 }
 
-/* The locks of all prefixes; -1: say() has told why. */
+/* The locks of all prefixes; -1: say() has reported why. */
 static long count_locks(struct probe *probe, struct local *local)
 {
     char cursor[24] = "0";
@@ -129,8 +129,8 @@ static long count_locks(struct probe *probe, struct local *local)
 }
 
 /*
- * A server with locks goes on, because its holders would go on as if they had the locks until their leases end.  No
- * lock is granted between the look and the end, because the server is paused.
+ * A server with locks is not stopped: its holders would go on as if they had the locks until their leases end.  No lock
+ * is granted between this check and the end, because the server is paused.
  */
 static int pause_if_idle(struct probe *probe, struct local *local)
 {
@@ -151,7 +151,7 @@ static int pause_if_idle(struct probe *probe, struct local *local)
     return TOOL_NO;
 }
 
-/* SHUTDOWN is answered by the end of the connection. */
+/* The server answers SHUTDOWN by closing the connection. */
 static int shut_down(struct probe *probe, struct local *local)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(local->url->command_timeout_ms);
@@ -190,7 +190,7 @@ static int stop_barred(struct local *local, bool is_forced)
     return status;
 }
 
-/* Nobody starts the next server before it is known how this one has ended. */
+/* Nobody starts the next server before we know how this one has ended. */
 static int stop(struct local *local, bool is_forced, bool is_json)
 {
     int bar, status = 0;
@@ -220,9 +220,9 @@ static int start(struct local *local, bool is_json)
     return print(local, is_json);
 }
 
-/* ---- the word ---------------------------------------------------------------------------- */
+/* ---- the subcommand ---------------------------------------------------------------------- */
 
-/* Static, because a probe uses the URL as long as the program runs. */
+/* The URL is static because a probe uses it as long as the program runs. */
 static int act(char **argv, const char *action, bool is_forced, bool is_json)
 {
     static struct local local;
@@ -261,7 +261,7 @@ static int run(int argc, char **argv)
     return act(argv, argv[optind], is_forced, is_json);
 }
 
-const struct word word_local = {
+const struct subcommand subcommand_local = {
     .name = "local",
     .arguments = "[--force] [--json] start | stop | status",
     .purpose = "start, stop or show the private server of this user on this machine",

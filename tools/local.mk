@@ -36,7 +36,7 @@ tools_dmutex_SOURCES = \
     tools/local.c \
     tools/names.c \
     tools/names.h \
-    tools/names_word.c \
+    tools/names_subcommand.c \
     tools/probe.c \
     tools/probe.h \
     tools/rights.c \

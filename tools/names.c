@@ -3,7 +3,7 @@
  * dmutex names, and dmutex-names: prints the names of mutexes and condition variables with static initialisers, in
  * programs, libraries and object files, and fails if an automatic name cannot be used.
  *
- * Files are only read, and not trusted: all offsets are checked.
+ * The files are only read, and are not trusted: every offset is checked.
  */
 #include "names.h"
 
@@ -30,16 +30,16 @@ struct file {
     const ElfW(Shdr) *sections;
 };
 
-/* A symbol of C++ may be longer, and is cut. */
+/* C++ symbols may be longer; these are cut. */
 #define SYMBOL_ROOM 1024
 
-/* One object, and the list of the objects of a file. */
+/* One object, and the list of all objects of a file. */
 struct found {
     char name[DM_LITERAL_SIZE];
     bool is_automatic;
     enum dm_literal_kind kind;
     char *symbol;    /* freed by clear() */
-    bool is_address; /* in the place of a symbol: the file has none */
+    bool is_address; /* the symbol is an address, because the file has none */
 };
 
 struct list {
@@ -50,9 +50,9 @@ struct list {
 static bool is_faulty;
 static const char *program;
 static struct json *document; /* NULL: lines for people */
-static bool is_comparing;     /* nothing is printed or checked: names_diff() does so */
+static bool is_comparing;     /* names_diff() runs, and prints and checks by itself */
 
-/* Names, and the symbols and paths of files from somewhere, may hold any byte; a line holds one of each. */
+/* Names, symbols and paths may contain any byte, but each must stay on its line. */
 static void print_text(FILE *to, const char *text)
 {
     while (*text) {
@@ -114,7 +114,7 @@ static const char *read_head(struct file *file)
     return NULL;
 }
 
-/* The sentence about the fault, or NULL. */
+/* Returns the error message, or NULL. */
 static const char *open_file(struct file *ret_file)
 {
     int descriptor = open(ret_file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
@@ -154,7 +154,7 @@ static const char *string_at(const struct file *file, const ElfW(Shdr) *table, E
     return text;
 }
 
-/* True if the symbol is a variable over the address; in an object file, over the place in the section. */
+/* True if the symbol is a variable that covers the address; in an object file, that position of the section. */
 static bool covers(const ElfW(Sym) *symbol, ElfW(Half) section, ElfW(Addr) address)
 {
     return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx == section && address >= symbol->st_value &&
@@ -181,7 +181,7 @@ static bool find_symbol_in(const struct file *file, const ElfW(Shdr) *table, Elf
     return false;
 }
 
-/* False: there is none, and the address stands in its place. */
+/* False if there is none; the address then takes its place. */
 static bool find_symbol(const struct file *file, ElfW(Half) section, ElfW(Addr) address, char ret_symbol[SYMBOL_ROOM])
 {
     for (ElfW(Half) i = 0; i < file->head->e_shnum; i++) {
@@ -278,7 +278,7 @@ static bool take(const struct file *file, struct list *list, ElfW(Half) section,
     return keep(list, &found);
 }
 
-/* Looks at a copy with the alignment of the section in memory. */
+/* Searches a copy that is aligned as the section is in memory. */
 static bool search(const struct file *file, struct list *list, ElfW(Half) number)
 {
     const ElfW(Shdr) *section = &file->sections[number];
@@ -349,7 +349,7 @@ static const struct found *find(const struct list *list, const struct found *lik
     return NULL;
 }
 
-/* One of the two may be NULL: the name is not there. */
+/* One of the two is NULL if the name is not in that build. */
 static void print_difference(const struct found *old, const struct found *new)
 {
     const struct found *any = old ? old : new;
@@ -369,7 +369,7 @@ static void print_difference(const struct found *old, const struct found *new)
     json_close(document);
 }
 
-/* By the symbols: without them nobody can tell which object a name is of. */
+/* Builds are compared by symbols: without them nobody can tell which object a name belongs to. */
 static bool has_symbols(const char *path, const struct list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -381,7 +381,7 @@ static bool has_symbols(const char *path, const struct list *list)
     return true;
 }
 
-/* The length without the number that the compiler appends to a variable of a function, as in "lock.0". */
+/* The length without the number that the compiler appends to a function's static variable, as in "lock.0". */
 static size_t length_of_base(const char *symbol)
 {
     const char *dot = strrchr(symbol, '.');
@@ -399,7 +399,7 @@ static size_t count_of_base(const struct list *list, const char *symbol)
     return count;
 }
 
-/* With another number of functions that have such a variable, "lock.0" may be another function's. */
+/* If the number of functions with such a variable has changed, "lock.0" may belong to another function. */
 static bool is_same_variable(const struct list *old, const struct list *new, const char *was, const char *is)
 {
     return strcmp(was, is) == 0 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex-names: the word `names` of dmutex(1) as a program of its own, for the rules of a Makefile. */
+/* dmutex-names: dmutex(1)'s subcommand `names` as a program of its own, for Makefiles. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -17,16 +17,16 @@ enum step { STEP_LOGIN, STEP_DATABASE, STEP_SUBSCRIPTION, STEPS };
 
 struct probe {
     struct dm_url *url;
-    const char *subscribe; /* a command; NULL: asks */
+    const char *subscribe; /* a command; NULL: this probe asks */
     char channel[160];
     struct dm_link *link;
     int round;
-    enum step steps[STEPS]; /* of the round, in the order of their answers */
+    enum step steps[STEPS]; /* of the round, in the order of its answers */
     int step_count, steps_done;
-    enum probe_obstacle obstacle; /* of the last connection that was tried */
+    enum probe_obstacle obstacle; /* of the last attempt to connect */
     char refusal[DM_REASON_ROOM]; /* the server's words about a database or a channel */
     bool has_heard;
-    struct probe *next; /* all probes stay: a link is never freed */
+    struct probe *next; /* all probes, because a link is never freed */
 };
 
 static struct probe *newest;
@@ -65,7 +65,7 @@ static void plan(struct probe *probe, enum step step, struct dm_command *round, 
     add(round, words);
 }
 
-/* The first round alone has commands. */
+/* Only the first round has commands. */
 static int next_round(void *user, struct dm_command *ret_round)
 {
     struct probe *probe = user;
@@ -94,13 +94,15 @@ static bool has_code(const redisReply *reply, const char *code)
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, code, strlen(code)) == 0;
 }
 
-/* A server that takes no more clients, or none from other hosts, says so in its first answer, whatever it was asked. */
+/*
+ * A server that accepts no more clients, or none from other hosts, says so in its first answer, whatever the question.
+ */
 static bool is_no_place(const redisReply *reply)
 {
     return has_code(reply, "ERR max number of clients") || has_code(reply, "DENIED");
 }
 
-/* An answer to AUTH may quote the password, and is not repeated. */
+/* The answer to AUTH is not repeated, because it may quote the password. */
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct probe *probe = user;
@@ -137,7 +139,7 @@ static uint64_t ready(void *user)
 
 static int open_local(void *user, bool may_block, char ret_reason[DM_REASON_ROOM])
 {
-    (void)may_block; /* nothing is started: a doctor changes nothing */
+    (void)may_block; /* nothing is started: doctor changes nothing */
     return dm_local_open(((struct probe *)user)->url, false, ret_reason);
 }
 
@@ -187,8 +189,8 @@ struct probe *probe_new_inbox(struct dm_url *url, const char *command, const cha
 }
 
 /*
- * Waits for one answer, also an error: with TLS 1.3 a server refuses the client's certificate only after the handshake,
- * and a server that is stopped takes connections.  A server that wants a login answers nothing else than NOAUTH.
+ * Waits for one answer, even an error: with TLS 1.3 a server refuses the client's certificate only after the handshake,
+ * and a stopped server accepts connections.  A server that wants a login answers everything with NOAUTH.
  */
 static bool answers(struct probe *probe, char ret_reason[DM_REASON_ROOM])
 {
@@ -256,7 +258,7 @@ redisReply *probe_ask(struct probe *probe, const char *const *words, char ret_re
     return reply;
 }
 
-/* Reads the bytes that have come, again and again, because no other thread reads this link. */
+/* Reads what has arrived, repeatedly, because no other thread reads this link. */
 bool probe_hears(struct probe *probe)
 {
     struct dm_deadline deadline = dm_deadline_in_ms(probe->url->command_timeout_ms);

@@ -11,7 +11,7 @@
 #define NO_SHA "0000000000000000000000000000000000000000"
 #define NO_CLIENT "9223372036854775807"
 
-/* In the order of doc/guide/servers.md and dmutex(7); tests/tools/test_doctor compares. */
+/* In the order of doc/guide/servers.md and dmutex(7); tests/tools/test_doctor compares them. */
 const struct right rights[] = {
     { "+eval", { "EVAL", "return 1", "0" }, false, RIGHT_ANYWHERE },
     { "+evalsha", { "EVALSHA", NO_SHA, "0" }, false, RIGHT_ANYWHERE },
@@ -68,13 +68,13 @@ bool right_is_of(const struct right *right, bool is_cluster, bool has_wait)
     }
 }
 
-/* In a Cluster each group has inboxes of its own, behind the braces. */
+/* In a Cluster each group has its own inboxes, after the braces. */
 void rights_channels(const char *prefix, bool is_cluster, char *ret_pattern, size_t room)
 {
     snprintf(ret_pattern, room, "%.64s:%sinbox:*", prefix, is_cluster ? "{*}:" : "");
 }
 
-/* Names of the probe's own, as the library's probe has: random, so that no other client's key is in the way. */
+/* The probe's own names, random like those of the library's probe, so that no client's key is in the way. */
 struct names {
     char hash[160], zset[160], channel[160];
 };
@@ -106,8 +106,8 @@ static const char *fill(const char *word, const struct names *names)
 }
 
 /*
- * Servers have worded this in several ways; the code is the same.  The words that count stand after the last quoted
- * name, which may have any words in it.  An unknown command is one that the server has under another name.
+ * Servers word this differently, but use the same code.  The words that count follow the last quoted name, which may
+ * itself contain any words.  An unknown command is one that the server has renamed.
  */
 enum refused rights_refused(const char *error)
 {
@@ -151,7 +151,7 @@ static void note(struct rights_missing *missing, const struct right *right, cons
     }
 }
 
-/* False without an answer: the other rights cannot be tried either. */
+/* False without an answer; then the other rights cannot be tried either. */
 static bool try_one(struct probe *probe, const struct right *right, const struct names *names,
                     struct rights_missing *missing)
 {
@@ -177,7 +177,7 @@ static bool is_missing(const struct rights_missing *missing, const char *rule)
     return false;
 }
 
-/* HSET makes a key, and is tried only if HDEL, which is tried behind it, or DEL can take the key away. */
+/* HSET makes a key, so it is tried only if HDEL, tried after it, or DEL can remove the key. */
 static void take_away(struct probe *probe, const struct names *names)
 {
     static const char *const commands[] = { "DEL", "HDEL" };

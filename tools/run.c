@@ -2,11 +2,12 @@
 /*
  * dmutex run: acquires a lock, runs a command, releases the lock, and ends as the command did.
  *
- * 1. The command begins after the grant and is told the fencing token.
- * 2. The lock is released after the end of the command and of all processes that it leaves behind, as the lock of
- *    flock(1) is; with --close after the command's end.
- * 3. If the hold is lost while the command runs, the library's thread sends the command and its descendants a signal,
- *    before another holder can have the lock, and the exit status is TOOL_LOST, whatever the command's status.
+ * 1. The command starts after the grant and is given the fencing token.
+ * 2. The lock is released after the command and all processes that it leaves behind have ended, as with flock(1); with
+ *    --close, after the command has ended.
+ * 3. If the hold is lost while the command runs, the library's thread sends a signal to the command and its
+ *    descendants before another holder can have the lock, and the exit status is TOOL_LOST, whatever the command's
+ *    status.
  * 4. If this process is killed, they get that signal, too (command.h).
  */
 #include <errno.h>
@@ -35,12 +36,12 @@ struct job {
     const char *name;
     char **command;
     bool never_waits;
-    bool is_quiet;     /* does not say that the lock is held */
-    double patience_s; /* below 0: endless */
+    bool is_quiet;     /* does not report that the lock is held */
+    double patience_s; /* negative: unlimited */
     int status_if_held;
-    unsigned lease_ms; /* 0: the library's own */
+    unsigned lease_ms; /* 0: the library's default */
     int on_lost;       /* the signal; 0: none */
-    bool is_alone;     /* the lock is not kept for what the command leaves behind */
+    bool is_alone;     /* the lock is not kept for processes that the command leaves behind */
 };
 
 /* ---- options ----------------------------------------------------------------------------- */
@@ -83,7 +84,7 @@ static bool read_signal(const char *text, int *ret_signal)
     return false;
 }
 
-/* Options of flock(1) that cannot be followed.  NULL: it is none of these. */
+/* The objection to an option of flock(1) that we cannot follow, or NULL. */
 static const char *objection_to(int option)
 {
     switch (option) {
@@ -102,7 +103,7 @@ static const char *objection_to(int option)
     }
 }
 
-/* Returns 0, or TOOL_USAGE and has complained. */
+/* Returns 0, or reports the error and returns TOOL_USAGE. */
 static int take(struct job *job, int option, char **argv)
 {
     long number;
@@ -135,7 +136,7 @@ static int take(struct job *job, int option, char **argv)
     return 0;
 }
 
-/* As flock(1): NAME -c LINE has the user's shell run the line. */
+/* As in flock(1), NAME -c LINE has the user's shell run the line. */
 static bool take_shell(struct job *job)
 {
     static char *command[4] = { NULL, (char *)(uintptr_t) "-c" };
@@ -184,7 +185,7 @@ static int read_options(int argc, char **argv, struct job *ret_job)
 
 /* ---- the lock ---------------------------------------------------------------------------- */
 
-/* The usual connect_timeout: so long a try may take without an answer. */
+/* How long a try may take without an answer: the usual connect_timeout. */
 #define TRY_S 2
 
 static int set_up(const struct job *job, dmutex_t *mutex)
@@ -211,16 +212,16 @@ static struct timespec after_s(double seconds)
     return at;
 }
 
-/* A server that is away may come back in time; what it refuses, it will refuse again. */
+/* A server that cannot be reached may come back; one that refuses will refuse again. */
 static bool may_come(int error)
 {
     return error == ENOLCK && !dm_view_is_reachable() && tool_status_of(dmutex_strerror_np()) == TOOL_UNREACHABLE;
 }
 
 /*
- * A try first: a server that cannot be used is told at once, with DMUTEX_ONDOWN=wait too, where a lock would wait.  A
- * patient caller waits for the server as well as for the lock.  A try takes its own time, which may be longer than a
- * short patience: then there is none.
+ * Tries first: an unusable server is reported at once, even with DMUTEX_ONDOWN=wait, where a lock would wait.  A caller
+ * with patience waits for the server as well as for the lock.  A try takes its own time, possibly longer than a short
+ * patience, which is then used up.
  */
 static int acquire(const struct job *job, dmutex_t *mutex)
 {
@@ -241,8 +242,8 @@ static int acquire(const struct job *job, dmutex_t *mutex)
 }
 
 /*
- * True if the lock is not to be had because of others.  A deadline that passes while the server is away tells nothing
- * about the lock; EAGAIN is said of a full queue, and of a server without memory, which serves nobody.
+ * True if the lock was not acquired because others have it.  A deadline that passes while the server is away says
+ * nothing about the lock.  EAGAIN means a full queue, or a server without memory, which serves nobody.
  */
 static bool is_held(int error)
 {
@@ -273,13 +274,13 @@ static void tell_holder(const struct job *job)
     seen_clear(&seen);
 }
 
-/* As flock(1) does, a try says nothing about a lock that is held: cron would mail it. */
+/* As in flock(1), a try does not report that the lock is held: cron would mail it. */
 static void tell_held(const struct job *job, int error)
 {
     if (error == ETIMEDOUT)
         tell_holder(job);
     else if (!dm_error_is(DM_FAIL_BUSY))
-        tool_failed(job->name); /* a grace, a full queue: nobody may be inside */
+        tool_failed(job->name); /* a grace, a full queue: there may be no holder */
 }
 
 static int refused(const struct job *job, int error)
@@ -295,8 +296,8 @@ static int refused(const struct job *job, int error)
 /* ---- the command ------------------------------------------------------------------------- */
 
 /*
- * Guards the facts of the loss, and the sending of the signals: the command may be the first of its descendants to end,
- * and this process must not end before the last descendant has got the signal.
+ * Guards the facts of the loss, and the sending of signals.  The command may end before its descendants, and this
+ * process must not end before the last of them has got the signal.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static bool is_lost, is_told;
@@ -309,7 +310,10 @@ static void tell_forbidden(const char *name)
         say("%s: process %d of another user got no signal: run dmutex as that user, or as root", name, (int)forbidden);
 }
 
-/* At the moment of the loss, or at the end if that would wait for a reader: the library has other work to do. */
+/*
+ * Reports at the moment of the loss; or at the end, if that would mean waiting for a reader: the library has other
+ * work.
+ */
 static void tell_loss(const char *name)
 {
     char text[SAY_NAME_ROOM], sent[40] = "the command goes on";
@@ -327,7 +331,7 @@ static void tell_loss(const char *name)
     tell_forbidden(text);
 }
 
-/* In the library's thread. */
+/* Called in the library's thread. */
 static void lose(const char *name, uint64_t token, void *user)
 {
     (void)token, (void)user;
@@ -339,7 +343,7 @@ static void lose(const char *name, uint64_t token, void *user)
     pthread_mutex_unlock(&guard);
 }
 
-/* True if the hold was lost.  may_send: a command has been started since, and gets the signal, too. */
+/* True if the hold was lost. may_send: the command may have been started since the loss, and gets the signal, too. */
 static bool look_for_loss(bool may_send)
 {
     bool was_lost;
@@ -363,7 +367,7 @@ static void describe(const struct job *job, dmutex_t *mutex)
     setenv("DMUTEX_NAME", job->name, 1);
 }
 
-/* The library's thread has told the loss, or it has found no room, or the unlock has found the loss. */
+/* Reports the loss unless the library's thread has: it may have found no room, or the unlock has found the loss. */
 static int tell_end(const struct job *job, int status)
 {
     const char *kind = command_ended_by_signal(status) ? "signal" : "status";
@@ -382,7 +386,7 @@ static int tell_end(const struct job *job, int status)
     return TOOL_LOST;
 }
 
-/* The first look is for a loss that found no command to send the signal to. */
+/* The first check is for a loss that came before there was a command to signal. */
 static int run_holding(const struct job *job, dmutex_t *mutex)
 {
     const struct command command = { job->command, job->name, job->on_lost, job->is_alone };
@@ -404,7 +408,7 @@ static int run_holding(const struct job *job, dmutex_t *mutex)
     return tell_end(job, status);
 }
 
-/* Others are shown the command's name as the holder, not "dmutex".  Before the first use of the library. */
+/* Shows the command's name, not "dmutex", as the holder.  Must precede the first use of the library. */
 static void show_as(const char *command)
 {
     const char *slash = strrchr(command, '/');
@@ -414,8 +418,9 @@ static void show_as(const char *command)
 }
 
 /*
- * At a loss this program does what its options say, not what DMUTEX_ONLOST or OnLost of dmutex.conf says, which may end
- * it.  The variable takes the place of the key; once the library has read it, the command gets its own back.
+ * At a loss this program does what its options say, and not what DMUTEX_ONLOST or OnLost of dmutex.conf say, which
+ * might end it.  Setting the variable overrides the key.  Once the library has read it, the command gets its own value
+ * back.
  */
 static int acquire_undisturbed(const struct job *job, dmutex_t *mutex)
 {
@@ -454,7 +459,7 @@ static int run(int argc, char **argv)
     return error ? refused(&job, error) : run_holding(&job, &mutex);
 }
 
-const struct word word_run = {
+const struct subcommand subcommand_run = {
     .name = "run",
     .arguments =
         "[-n | -w SECONDS] [-q] [-E STATUS] [-o] [--lease MS] [--on-lost SIGNAL] NAME [--] COMMAND [ARGUMENT...]",

@@ -29,7 +29,7 @@ bool say_has_room(void)
     return poll(&room, 1, 0) > 0;
 }
 
-/* Cuts a name that is too long for the room: 200 bytes, the longest name of the library, always fit. */
+/* A name that does not fit is cut.  The library's longest name, 200 bytes, always fits. */
 const char *say_name(const char *name, char ret_text[SAY_NAME_ROOM])
 {
     const char *from = name;
@@ -97,7 +97,7 @@ int say_width(const char *text)
     return count;
 }
 
-/* The bytes of the first characters. */
+/* How many bytes the first `characters` characters take. */
 static int bytes_of(const char *text, int characters)
 {
     int bytes = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SIGWINCH and SIGCONT are blocked except while the program waits, so that none is missed.  The signals that end or
- * stop the program are taken at any time, because a look at a slow server takes long; their handlers use only what
+ * stop the program are taken at any time, because reading from a slow server takes long.  Their handlers use only what
  * POSIX allows in a handler.
  */
 #include "screen.h"
@@ -22,13 +22,13 @@
 #define WRAP_LINES "\033[?7h"
 
 static struct termios cooked, raw;
-static bool has_mode, has_keys; /* standard input is a terminal; and has not gone */
+static bool has_mode, has_keys; /* standard input is a terminal; and has not hung up */
 static sigset_t waiting_mask;
 static volatile sig_atomic_t must_draw;
 
 /* ---- the terminal's mode ----------------------------------------------------------------- */
 
-/* In the background a change of the mode would stop the program. */
+/* In the background, changing the mode would stop the program. */
 static bool is_in_front(void)
 {
     return tcgetpgrp(STDIN_FILENO) == getpgrp();
@@ -40,7 +40,7 @@ static void use_raw(void)
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
-/* A line that was begun is left as it is: the shell draws its prompt over it. */
+/* Leaves a half-drawn line as it is: the shell draws its prompt over it. */
 static void use_cooked(void)
 {
     ssize_t ignored = write(STDOUT_FILENO, WRAP_LINES, sizeof WRAP_LINES - 1);
@@ -62,7 +62,7 @@ static void redraw(int number)
     errno = kept;
 }
 
-/* The default action follows: the handler was taken away, and the signal is not blocked. */
+/* The default action follows: the handler was reset, and the signal is not blocked. */
 static void leave(int number)
 {
     use_cooked();
@@ -83,12 +83,12 @@ static void stop(int number)
 
     use_cooked();
     raise(number);
-    set(number, stop, (int)SA_RESETHAND | SA_NODEFER); /* goes on: SIGCONT, or here, the mode is set again */
+    set(number, stop, (int)SA_RESETHAND | SA_NODEFER); /* resumed by SIGCONT; the mode is set again */
     use_raw();
     errno = kept;
 }
 
-/* A signal that the parent ignores stays ignored. */
+/* A signal that our parent ignores stays ignored. */
 static void take(int number, void (*handler)(int))
 {
     struct sigaction action;
@@ -167,7 +167,7 @@ void screen_drawn(void)
     fflush(stdout);
 }
 
-/* A terminal that has gone has no more keys, and would be ready for ever. */
+/* A terminal that has hung up has no more keys, but would be readable forever. */
 static bool read_key(char *ret_key)
 {
     ssize_t got = read(STDIN_FILENO, ret_key, 1);

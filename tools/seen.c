@@ -16,7 +16,7 @@ static void *need(void *memory)
     exit(EXIT_FAILURE);
 }
 
-/* The name behind the letter of a key; of an anonymous condition GROUP/~ID. */
+/* The name after the letter of a key; for an anonymous condition, GROUP/~ID. */
 static char *name_of(const char *key)
 {
     const char *blank = key[0] == 'd' ? strchr(key, ' ') : NULL;
@@ -143,7 +143,7 @@ void seen_json_holder(struct json *json, const struct seen *seen)
     json_close(json);
 }
 
-/* The store's token is the moment of the grant by the store's clock, so that all looks at a hold tell one moment. */
+/* The token is the time of the grant by the store's clock, so every snapshot of a hold shows the same time. */
 static void write_moment(struct json *json, uint64_t token)
 {
     if (token)

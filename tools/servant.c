@@ -11,7 +11,7 @@
 
 #define PATH_ROOM 256
 
-/* Reads as much as fits of a text file, terminated; "" if there is none. */
+/* Reads as much of a text file as fits, terminated; "" if there is none. */
 static void read_text(const char *path, char *room, size_t size)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -30,7 +30,7 @@ static void read_fact(pid_t pid, const char *fact, char room[PATH_ROOM])
     read_text(path, room, PATH_ROOM);
 }
 
-/* The server tells its socket in the place of its arguments, and has its pid in a file beside the socket. */
+/* The server shows its socket instead of its arguments, and has its pid in a file next to the socket. */
 static bool is_local_server(pid_t pid)
 {
     static const char title[] = " unixsocket:";

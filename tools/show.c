@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex show: the server's data of one name: of the mutex the holder, or the last holder of a free one, the queue, the
- * health, and the conditions that are bound to the mutex; of the condition the waiters.  A mutex and a condition may
- * have one name.
+ * dmutex show: the server's data about one name.  Of a mutex: the holder, or the last holder if it is free, the queue,
+ * the health, and the conditions bound to the mutex.  Of a condition: the waiters.  A mutex and a condition may have
+ * the same name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@ struct conditions {
     const char *mutex; /* the key */
     struct seen *seen;
     int count;
-    char reason[200]; /* why they are not known; "": they are */
+    char reason[200]; /* why they are not known; "" */
 };
 
-/* All that the server has of one name. */
+/* Everything that the server has about one name. */
 struct look {
-    struct seen mutex, condition; /* condition: has waiters, if the name has one */
+    struct seen mutex, condition; /* condition: has waiters, if there is one of this name */
     bool has_condition;
     struct conditions conditions;
 };
@@ -39,7 +39,7 @@ static void keep(void *user, const struct dm_seen *seen)
     *(struct seen *)user = seen_copy(seen);
 }
 
-/* SCAN may tell a name twice. */
+/* SCAN may return a name twice. */
 static bool is_kept(const struct conditions *conditions, const char *key)
 {
     for (int i = 0; i < conditions->count; i++)
@@ -63,7 +63,7 @@ static void keep_condition(void *user, const struct dm_seen *seen)
     more[conditions->count++] = seen_copy(seen);
 }
 
-/* ---- words ------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------- */
 
 static void print_hold(const struct seen *seen)
 {
@@ -82,7 +82,7 @@ static void print_hold(const struct seen *seen)
         puts("  kept      perhaps no thread is inside: the process keeps the lease for its next lock");
 }
 
-/* An end by the lease is one that the holder's process did not see, or did not see in time. */
+/* An end by the lease is one that the holder's process did not notice, or not in time. */
 static const struct {
     const char *word, *sentence;
 } ends[] = {
@@ -92,7 +92,7 @@ static const struct {
     [DM_END_BROKEN] = { "broken", "broken by force" },
 };
 
-/* A moment of the server's clock, in UTC. */
+/* A time of the server's clock, in UTC. */
 static const char *date(int64_t us, char ret_text[DM_DATE_ROOM])
 {
     dm_date_write(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, ret_text);
@@ -180,7 +180,7 @@ static void print_condition(const struct seen *seen)
     print_queue(seen);
 }
 
-/* True if the server knows nothing of the mutex: then a condition of the name stands alone. */
+/* True if the server knows nothing of the mutex, but of a condition with this name. */
 static bool is_condition_alone(const struct look *look)
 {
     const dmutex_info_t *shown = &look->mutex.data.info.shown;
@@ -199,7 +199,7 @@ static void print(const struct look *look)
         print_condition(&look->condition);
 }
 
-/* Null if the mutex is held, or the server remembers nobody. */
+/* Null if the mutex is held, or the server remembers no holder. */
 static void write_last(struct json *json, const struct seen *seen)
 {
     const struct dm_last *last = &seen->data.last;
@@ -257,7 +257,7 @@ static void print_json(const struct look *look)
     json_end(&json);
 }
 
-/* ---- the word ---------------------------------------------------------------------------- */
+/* ---- the subcommand ---------------------------------------------------------------------- */
 
 static void clear(struct look *look)
 {
@@ -278,7 +278,7 @@ static void look_for_condition(const char *name, struct look *look)
                           look->condition.data.info.shown.waiters > 0;
 }
 
-/* Data that are not the library's are a failure: to say "free" would be wrong. */
+/* Data that are not the library's are a failure: it would be wrong to say "free". */
 static int show(const char *name, bool is_json)
 {
     char key[DM_MUTEX_KEY_ROOM];
@@ -310,7 +310,7 @@ static int run(int argc, char **argv)
     return error ? error : show(argv[optind], is_json);
 }
 
-const struct word word_show = {
+const struct subcommand subcommand_show = {
     .name = "show",
     .arguments = "[--json] NAME",
     .purpose = "show who holds a lock, and who waits for it, in order",

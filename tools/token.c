@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex token: the newest fencing token of a name, for resources that are looked after by scripts. */
+/* dmutex token: the newest fencing token of a name, for resources that scripts protect. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ static int run(int argc, char **argv)
     return error ? error : tell(argv[optind], is_json);
 }
 
-const struct word word_token = {
+const struct subcommand subcommand_token = {
     .name = "token",
     .arguments = "[--json] NAME",
     .purpose = "print the newest fencing token of a lock; 0 if the server knows none",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by all words: options, the server, failures. */
+/* Shared by all subcommands: options, the server, failures. */
 #include "tool.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "say.h"
 #include "spawn/local.h"
 
-/* "+": options end where the arguments begin, because behind a name there may be a command. */
+/* "+": options end at the first argument, because a command may follow the name. */
 int tool_option(int argc, char **argv, const char *letters, const struct option *options)
 {
     int option = getopt_long(argc, argv, letters, options, NULL);
@@ -38,8 +38,8 @@ int tool_misused(char **argv, const char *format, ...)
 }
 
 /*
- * The library falls back to local:, a server of this machine, when no server is named.  A look
- * at locks, or a job under a lock, would then concern locks that no other host knows.  Returns NULL and has complained.
+ * When no server is named, the library falls back to local:, a server of this machine.  Here, a look at locks, or a job
+ * under a lock, would then concern locks that no other host knows.  So we return NULL and report the error.
  */
 static const char *find_text(const char **ret_from)
 {
@@ -61,7 +61,7 @@ static const char *find_text(const char **ret_from)
     return NULL;
 }
 
-/* The sentence of the URL's parser has no password in it. */
+/* The URL parser's messages do not contain the password. */
 int tool_configure(void)
 {
     const char *from, *url = find_text(&from);
@@ -99,7 +99,7 @@ bool tool_has_url(void)
     return (environment && *environment) || (dm_conffile_read_all(&file, reason) && *file.url);
 }
 
-/* True if the sentence has the word, which stands alone: a path may have the same letters. */
+/* True if the sentence contains the word by itself: a path may contain the same letters. */
 static bool has_word(const char *sentence, const char *word)
 {
     size_t length = strlen(word);
@@ -112,8 +112,8 @@ static bool has_word(const char *sentence, const char *word)
 }
 
 /*
- * By the codes of the server, which the sentences repeat: the library has no errno value for a refused login, because a
- * lock that waits cannot tell a password that is being changed from a wrong password.
+ * Looks for the server's error codes, which the sentences repeat.  The library has no errno value for a refused login,
+ * because a waiting lock cannot tell a password that is being changed from a wrong one.
  */
 int tool_status_of(const char *sentence)
 {
@@ -157,7 +157,7 @@ int tool_foreign(const char *name)
     return TOOL_UNREACHABLE;
 }
 
-/* An object of the name would be refused for the same reasons, with the same sentence. */
+/* Init of an object checks the name, and fails with the same sentences as a lock would. */
 int tool_take_name(int argc, char **argv)
 {
     dmutex_t mutex;
@@ -186,7 +186,7 @@ int tool_only_name(int argc, char **argv, bool *ret_is_json)
 
 #define SECONDS_MAX 1e9
 
-/* NaN is no number of seconds either. */
+/* The comparison also rejects NaN. */
 bool tool_read_seconds(const char *text, double *ret_seconds)
 {
     char *end;

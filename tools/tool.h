@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The words of dmutex(1), `dmutex WORD ...`.  Each word is a file of this folder, which defines one struct word; the
- * table of all words is in dmutex.c.
+ * The subcommands of dmutex(1), `dmutex SUBCOMMAND ...`.  Each is a file of this folder that defines one struct
+ * subcommand; their table is in dmutex.c.
  */
 #ifndef DM_TOOLS_TOOL_H
 #define DM_TOOLS_TOOL_H
@@ -9,7 +9,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-/* Exit statuses: those of sysexits(3), of a shell, and TOOL_NO for the answer "no". */
+/* Exit statuses: those of sysexits(3) and of a shell, and TOOL_NO for the answer "no". */
 enum {
     TOOL_NO = 1,
     TOOL_USAGE = 64,
@@ -24,66 +24,69 @@ enum {
     TOOL_NOT_FOUND = 127
 };
 
-struct word {
+struct subcommand {
     const char *name;
-    const char *arguments; /* behind the name in the usage line */
+    const char *arguments; /* after the name in the usage line */
     const char *purpose;   /* one line */
-    const char *options;   /* lines about the options; "" */
-    /* argv[0] is "dmutex WORD".  Returns the exit status. */
+    const char *options;   /* one line per option; "" */
+    /* argv[0] is "dmutex SUBCOMMAND".  Returns the exit status. */
     int (*run)(int argc, char **argv);
 };
 
-extern const struct word word_acl, word_break, word_doctor, word_list, word_local, word_names, word_run, word_show,
-    word_token, word_top, word_wait;
+extern const struct subcommand subcommand_acl, subcommand_break, subcommand_doctor, subcommand_list, subcommand_local,
+    subcommand_names, subcommand_run, subcommand_show, subcommand_token, subcommand_top, subcommand_wait;
 
 /*
- * The next option, as getopt_long(), -1 behind the last.  '?': getopt has complained already, and the caller returns
- * TOOL_USAGE.  Options end at the first other argument.
+ * The next option, as in getopt_long(); -1 after the last.  On '?' getopt has reported the error, and the caller
+ * returns TOOL_USAGE.  Options end at the first other argument.
  */
 int tool_option(int argc, char **argv, const char *letters, const struct option *options);
 
-/* Complains of the usage in one sentence.  Returns TOOL_USAGE. */
+/* Reports a usage error in one sentence.  Returns TOOL_USAGE. */
 int tool_misused(char **argv, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Finds the server: DMUTEX_URL, else dmutex.conf(5); never falls back to local:.  Returns 0, or TOOL_CONFIG and has
- * complained.
+ * Finds the server: DMUTEX_URL, else dmutex.conf(5), but never local: as a fallback.  Returns 0, or reports and returns
+ * TOOL_CONFIG.
  */
 int tool_configure(void);
 
 struct dm_url;
 
-/* The same server, as the parts of its URL; freed by dm_url_free(). */
+/* Finds the same server, as a parsed URL, which dm_url_free() frees. */
 int tool_find_url(struct dm_url **ret_url);
 
-/* True if a server is named, by the variable or by a file. */
+/* True if the variable or a file names a server. */
 bool tool_has_url(void);
 
 /*
- * For a word with one argument, a name, behind the options: checks the name and the number of arguments, and finds the
- * server.  The name is argv[optind].  Returns 0, or the exit status and has complained.
+ * For a subcommand whose only argument is a name: checks the name and the number of arguments, and finds the server.
+ * The name is argv[optind].  Returns 0, or reports and returns the exit status.
  */
 int tool_take_name(int argc, char **argv);
 
-/* The same for a word that has no option but --json. */
+/* The same for a subcommand whose only option is --json. */
 int tool_only_name(int argc, char **argv, bool *ret_is_json);
 
-/* Reads a number of seconds, perhaps with a fraction. */
+/* Reads a number of seconds, which may have a fraction. */
 bool tool_read_seconds(const char *text, double *ret_seconds);
 
-/* Says that the server's data of the name are not the library's.  Returns TOOL_UNREACHABLE. */
+/* Reports that the data under this name are not the library's.  Returns TOOL_UNREACHABLE. */
 int tool_foreign(const char *name);
 
-/* The status for a failure with that sentence: TOOL_DENIED if a person must mend login or rights, TOOL_UNREACHABLE. */
+/*
+ * The exit status for a failure with that sentence: TOOL_DENIED if login or rights must be corrected, else
+ * TOOL_UNREACHABLE.
+ */
 int tool_status_of(const char *sentence);
 
 /*
- * Says that the library's last call about `name` failed, and why; NULL: about the server.  An empty name stands in no
- * sentence.  Returns tool_status_of().
+ * Reports why the library's last call about `name` failed.  A name that is NULL or empty is left out.  Returns
+ * tool_status_of().
  */
 int tool_failed(const char *name);
 
-/* The same of a list of all names, with the right that a list needs. */
+/* The same for a list of all names, with the right that listing needs. */
 int tool_failed_list(void);
 
 #endif

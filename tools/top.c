@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex top: the busiest locks, again each second on a terminal, once elsewhere.
+ * dmutex top: the busiest locks; on a terminal every second, elsewhere once.
  *
- * A look is a list of all names.  Grants are counted by tokens: a name whose token has changed since the last look was
- * granted at least once.
+ * A snapshot is a list of all names.  Grants are counted by tokens: if a name's token has changed since the last
+ * snapshot, the name was granted at least once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,16 +21,16 @@
 
 #define DEADLOCKS_SHOWN 8
 #define WAITS_SHOWN 8
-#define WAIT_COLUMNS 120 /* narrower screens take two lines for a wait */
+#define WAIT_COLUMNS 120 /* narrower screens use two lines for a wait */
 
-/* The rows, the busiest first, and sums. */
+/* The rows, the busiest first, and their sums. */
 struct ranking {
     const struct seen **rows;
     size_t count;
     unsigned held, waiting, silent;
 };
 
-/* Silent waiters are perhaps dead, and are passed over by the server. */
+/* Silent waiters may be dead; the server passes over them. */
 static unsigned count_waiting(const struct seen *seen)
 {
     return seen->data.info.shown.waiters - seen_count_silent(seen);
@@ -44,7 +44,7 @@ static int64_t longest_wait_ms(const struct seen *seen)
     return 0;
 }
 
-/* More waiters first, then the longer hold. */
+/* More waiters come first, then the longer hold. */
 static int compare(const void *one, const void *other)
 {
     const struct seen *a = *(const struct seen *const *)one, *b = *(const struct seen *const *)other;
@@ -79,7 +79,7 @@ static bool rank(const struct gathered *gathered, struct ranking *ret_ranking)
     return true;
 }
 
-/* Names whose token has changed; both lists are sorted by name. */
+/* Counts names whose token has changed; both lists are sorted by name. */
 static unsigned count_grants(const struct gathered *before, const struct gathered *now)
 {
     unsigned count = 0;
@@ -97,13 +97,13 @@ static unsigned count_grants(const struct gathered *before, const struct gathere
     return count;
 }
 
-/* ---- words ------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------- */
 
 /* How the output is laid out. */
 struct page {
-    int columns;     /* of the screen; 0: as wide as the texts are */
-    size_t lines;    /* that the screen has room for, without the two headings */
-    const char *end; /* of each line: clears the rest of a line on the screen */
+    int columns;     /* of the screen; 0: as wide as the text */
+    size_t lines;    /* that fit on the screen, without the two headings */
+    const char *end; /* ends each line: clears its rest on the screen */
     int name_least, name_most, holder_least, holder_most;
 };
 
@@ -117,8 +117,9 @@ static const char *describe_row(const struct seen *seen, char ret_text[SEEN_PART
 }
 
 /*
- * The numbers stand in 28 columns with their gaps, and are never cut; the last column stays empty, because clearing the
- * rest of a full line takes its last letter away.  The name gets what the holders leave, or two fifths of the rest.
+ * The numbers and their gaps take 28 columns, and are never cut.  The last column stays empty, because clearing the
+ * rest of a full line would erase its last letter.  The name gets what the holders leave, but at least two fifths of
+ * the rest.
  */
 static void lay_out(struct page *page, const struct ranking *ranking)
 {
@@ -190,7 +191,7 @@ static bool is_narrow(const struct page *page)
     return page->columns && page->columns < WAIT_COLUMNS;
 }
 
-/* One line for each name, or two. */
+/* One or two lines for each name. */
 static void print_chain(const struct page *page, const struct chain *chain)
 {
     const struct dm_seen_waiter *waiter = chain->waiter;
@@ -209,7 +210,7 @@ static void print_chain(const struct page *page, const struct chain *chain)
     }
 }
 
-/* How many circles fit into half of the lines that are left, which they are taken from. */
+/* How many circles fit into half of the remaining lines, from which they are taken. */
 static int count_fitting_deadlocks(struct page *page, const struct deadlock *deadlocks, int count)
 {
     size_t most = page->lines / 2, used = 0;
@@ -221,7 +222,7 @@ static int count_fitting_deadlocks(struct page *page, const struct deadlock *dea
     return fitting;
 }
 
-/* The same of chains, which have a heading. */
+/* The same for chains, which have a heading. */
 static int count_fitting_chains(struct page *page, const struct chain *chains, int count)
 {
     size_t most = page->lines / 2, used = 1, each = is_narrow(page) ? 2 : 1;
@@ -309,9 +310,9 @@ static void print_json(const struct gathered *gathered, const struct ranking *ra
     json_end(&json);
 }
 
-/* ---- looks ------------------------------------------------------------------------------- */
+/* ---- snapshots --------------------------------------------------------------------------- */
 
-/* Once, to a terminal or elsewhere: as many lines as there are. */
+/* For printing once, to a terminal or elsewhere: no limit of lines. */
 static struct page whole_page(void)
 {
     return (struct page){ .columns = say_is_screen(stdout) ? screen_columns() : 0, .lines = SIZE_MAX, .end = "" };
@@ -335,7 +336,7 @@ static int look_once(bool is_json)
     return 0;
 }
 
-/* The two headings stand above, and the cursor below the last line. */
+/* Leaves room for the two headings, and for the cursor below the last line. */
 static struct page page_of_screen(void)
 {
     int rows = screen_rows();
@@ -343,7 +344,7 @@ static struct page page_of_screen(void)
     return (struct page){ .columns = screen_columns(), .lines = rows > 6 ? (size_t)rows - 3 : 3, .end = "\033[K" };
 }
 
-/* Draws over what is there. */
+/* Draws over the previous page. */
 static void draw(const struct gathered *now, const char *rate)
 {
     struct ranking ranking;
@@ -356,7 +357,7 @@ static void draw(const struct gathered *now, const char *rate)
     free(ranking.rows);
 }
 
-/* Waits for the next look, and draws the last one again where it must.  False: the user wants to go. */
+/* Waits until the next snapshot is due, redrawing the last one when needed.  False if the user quits. */
 static bool await_next(const struct gathered *now, const char *rate, double pause_s)
 {
     int64_t next_ns = dm_clock_boot_ns() + (int64_t)(pause_s * DM_NS_PER_S), left_ns;
@@ -440,7 +441,7 @@ static int run(int argc, char **argv)
     return is_json || is_once || !say_is_screen(stdout) ? look_once(is_json) : look_again_and_again(pause_s);
 }
 
-const struct word word_top = {
+const struct subcommand subcommand_top = {
     .name = "top",
     .arguments = "[-d SECONDS] [-1] [--json]",
     .purpose = "show the busiest locks, deadlocks and the longest waits, updated every second",

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The descendants of a process, by /proc: a signal to one process of a shell's pipeline would leave the others.
+ * The descendants of a process, from /proc: a signal to one process of a shell's pipeline would miss the others.
  *
- * A process may end, and another get its pid, at any moment between the look and the signal.  So the signal goes to a
- * descriptor of the process (Linux 5.3) that is compared with the look: a pid and the time of the start are one
- * process's alone.
+ * Between the scan and the signal a process may end, and another may get its pid.  So the signal goes to a process
+ * descriptor (Linux 5.3), which is checked against the scan: pid and start time together identify a process.
  */
 #include "tree.h"
 
@@ -24,7 +23,7 @@
 
 struct process {
     pid_t pid, parent;
-    unsigned long long start; /* in ticks since the boot */
+    unsigned long long start; /* in clock ticks since boot */
     bool is_below;
 };
 
@@ -34,8 +33,8 @@ struct list {
 };
 
 /*
- * Fields 4 and 22 of the line.  They stand after the program's name, which may have any byte.  False: the process has
- * ended, or is hidden.
+ * Reads fields 4 and 22 of the line.  They follow the program's name, which may contain any byte.  False if the process
+ * has ended or is hidden.
  */
 static bool look(pid_t pid, struct process *ret_process)
 {
@@ -70,7 +69,7 @@ static void add(struct list *list, pid_t pid)
     list->count += look(pid, &processes[list->count]);
 }
 
-/* A /proc of another pid namespace has other numbers for all processes, this one too, or does not have it. */
+/* A /proc of another pid namespace has other numbers for all processes, including this one, or lacks this one. */
 static bool is_proc_ours(void)
 {
     char pid[16];
@@ -94,7 +93,7 @@ static struct list read_all(void)
     return list;
 }
 
-/* A parent is older than its child: one that is younger got the pid after the look at the child. */
+/* A parent is older than its child.  A younger one got the parent's pid after the child was read. */
 static bool is_below(const struct list *list, const struct process *process, pid_t root)
 {
     if (process->parent == root)
@@ -105,7 +104,7 @@ static bool is_below(const struct list *list, const struct process *process, pid
     return false;
 }
 
-/* True if a descendant was found that was not marked before. */
+/* True if it found and marked another descendant. */
 static bool mark_more(struct list *list, pid_t root)
 {
     bool is_new = false;
@@ -119,7 +118,7 @@ static bool mark_more(struct list *list, pid_t root)
     return is_new;
 }
 
-/* All processes, with marks at the descendants of `root`. */
+/* Lists all processes, with the descendants of `root` marked. */
 static struct list find_below(pid_t root)
 {
     struct list list = read_all();
@@ -129,14 +128,14 @@ static struct list find_below(pid_t root)
     return list;
 }
 
-/* 0, or an errno value.  A process that has ended meanwhile needs no signal. */
+/* Returns 0 or an errno value.  A process that has ended needs no signal. */
 static int send_signal(const struct process *process, int number)
 {
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0), error = 0;
     struct process now;
 
     if (fd < 0)
-        return errno == ESRCH ? 0 : ENOSYS; /* a filter of a container may say EPERM, too */
+        return errno == ESRCH ? 0 : ENOSYS; /* a container's filter may return EPERM instead */
     if (look(process->pid, &now) && now.start == process->start &&
         syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) < 0 && errno != ESRCH)
         error = errno;
@@ -145,8 +144,8 @@ static int send_signal(const struct process *process, int number)
 }
 
 /*
- * A process that a descendant makes meanwhile is missed, unless the maker ends by the signal only after the look.  Then
- * the new process is an orphan that no signal has reached.
+ * A process that a descendant makes during the scan is missed, unless its parent dies of the signal only after that.
+ * Then the new process is an orphan that got no signal.
  */
 bool tree_signal(pid_t root, int number, pid_t *ret_forbidden)
 {
@@ -178,7 +177,7 @@ static bool sees_servants_only(pid_t root)
     return result;
 }
 
-/* Two looks: one may miss a process that is made meanwhile, by one that has ended before it was looked at. */
+/* Scans twice: one scan may miss a process just made by a process that ended before the scan reached it. */
 bool tree_has_servants_only(pid_t root)
 {
     return sees_servants_only(root) && sees_servants_only(root);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmutex wait: returns when the hold of this moment has ended.
+ * dmutex wait: returns when the current hold has ended.
  *
- * A look now and then, and no place in the queue: the wait delays nobody, needs no right to write, and ends though
- * others hold the lock one after the other without a pause.  The holds that a process hands on to its own threads
- * count as one.
+ * It polls instead of queueing.  So it delays nobody, needs no right to write, and ends even if others hold the lock
+ * one after the other without a pause.  The holds that a process hands on between its own threads count as one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@
 #define LOOK_MS 100
 
 struct look {
-    uint64_t token; /* of the present hold; 0: free */
+    uint64_t token; /* of the current hold; 0: free */
     bool is_faulty;
 };
 
@@ -100,7 +99,7 @@ static int run(int argc, char **argv)
     return status;
 }
 
-const struct word word_wait = {
+const struct subcommand subcommand_wait = {
     .name = "wait",
     .arguments = "[-w SECONDS] [--json] NAME",
     .purpose = "wait until the current holder of a lock has released it",

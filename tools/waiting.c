@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A thread of its own draws the line, because the waiting thread sleeps inside the library, and keeps its place. */
+/* A separate thread draws the line, because the waiting thread sleeps inside the library, where it keeps its place. */
 #include "waiting.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "say.h"
 
-/* A short wait draws nothing. */
+/* A shorter wait draws nothing. */
 #define FIRST_MS 200
 #define AGAIN_MS 500
 
@@ -35,7 +35,7 @@ static unsigned columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-/* Cuts by bytes, never inside a character: a line that wraps could not be drawn over. */
+/* Cuts by bytes, never inside a character: a line that wraps could not be overwritten. */
 static void cut(char *line, size_t most)
 {
     if (strlen(line) <= most)
@@ -73,7 +73,10 @@ static void describe_wait(char *text, size_t room)
     snprintf(text, room, "%s: %s", place, holder);
 }
 
-/* A narrow terminal gets the server's news alone, and neither the name, which was typed there, nor the time so far. */
+/*
+ * A narrow terminal gets only the news from the server, without the name, which the user has typed, and the time so
+ * far.
+ */
 static void draw(void)
 {
     char line[2048], news[400], name[SAY_NAME_ROOM], time[SAY_TIME_ROOM];
@@ -120,7 +123,7 @@ static void *draw_until_over(void *unused)
     return unused;
 }
 
-/* The thread blocks all signals, so that each signal meets the thread that waits for the lock. */
+/* The thread blocks all signals, so that each one reaches the thread that waits for the lock. */
 void waiting_begin(const char *name)
 {
     sigset_t all, mask;

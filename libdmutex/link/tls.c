@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer's bytes are worked on in turns.  A turn takes TURN_BYTES from the socket at most, then OpenSSL returns to us,
- * and the caller looks at its deadline.  So no peer can keep a thread here by talking.
+ * We process a peer's bytes in turns.  A turn takes at most TURN_BYTES from the socket; then OpenSSL returns to us, and
+ * the caller checks its deadline.  So no peer can keep a thread here by talking.
  *
  * No thread is inside OpenSSL at fork(), because the child could never take a lock that another thread held there.  A
- * thread that shakes hands goes through the door for each turn; fork() closes the door and waits for those inside, so
- * for one turn at most.  Handshakes do not wait for each other.  The caller's lock guards a connection afterwards;
+ * thread in a handshake enters through the door for each turn; fork() closes the door and waits for those inside, which
+ * is one turn at most.  Handshakes do not wait for each other.  Afterwards the caller's lock guards the connection, and
  * fork() takes that lock, too.
  */
 #include "link/tls.h"
@@ -31,60 +31,60 @@
 #include "link/tls_words.h"
 
 /*
- * A turn is over after so many bytes of the socket, or with the piece that ends after the turn's time.  The smallest
- * messages that cost work, other keys by TLS 1.3, have 27 bytes each and take some 40 us: a piece of them takes 3 ms.
+ * A turn ends after this many bytes, or with the piece during which its time runs out.  The smallest messages that cost
+ * work, TLS 1.3 key updates, have 27 bytes and take some 40 us each: a piece full of them takes 3 ms.
  */
 #define TURN_BYTES ((size_t)16 * 1024)
 #define PIECE_BYTES ((size_t)2 * 1024)
 #define TURN_NS (2 * DM_NS_PER_MS)
 
-/* A handshake, of which a server's chain of certificates is the longest part; OpenSSL takes 100 KiB of these. */
+/* Limits a handshake.  Its longest part is the server's certificate chain, of which OpenSSL accepts 100 KiB. */
 #define HANDSHAKE_BYTES_MOST ((size_t)256 * 1024)
 
-/* Of records without a byte of the application: a server sends some tickets, and other keys once a day or so. */
+/* Limits records without application data.  A server sends a few tickets, and new keys about once a day. */
 #define IDLE_BYTES_MOST ((size_t)64 * 1024)
 
-/* To compute with a key that the server makes up, of any bits, would take a second. */
+/* Computing with a key of any size that the server makes up could take a second. */
 #define DH_BITS_MOST 4096
 
 struct dm_tls {
     SSL *ssl;
     int fd;
-    struct dm_fileid file; /* of fd: the program may close the number during the handshake */
-    bool has_heard;        /* a byte of the server's has come */
-    bool is_other;         /* and that byte was not of TLS */
+    struct dm_fileid file; /* of fd: the program may close this number during the handshake */
+    bool has_heard;        /* the server has sent a byte */
+    bool is_other;         /* and that byte was not TLS */
     bool is_over;          /* the socket has ended, or failed with `error` */
-    int error;             /* errno value of the socket, 0: the server has closed */
+    int error;             /* errno value of the socket; 0: the server has closed it */
     size_t left;           /* bytes that this turn may still take from the socket */
-    int64_t turn_ns;       /* when this turn wanted its second piece; 0: not yet */
-    bool is_cut;           /* this turn has ended by its bound */
-    size_t idle;           /* bytes that have come since the last byte of the application */
+    int64_t turn_ns;       /* when this turn asked for its second piece; 0: not yet */
+    bool is_cut;           /* this turn ended at its limit */
+    size_t idle;           /* bytes received since the last application data */
     bool lacks_cert;       /* see struct dm_tls_facts */
-    bool has_failed;       /* no call of OpenSSL any more */
+    bool has_failed;       /* OpenSSL must not be called any more */
     bool holds;            /* see dm_tls_holds() */
-    short blocked;         /* POLLIN or POLLOUT: the socket was not ready within the present call; 0: it was */
-    bool reads_first;      /* a send waits for bytes of the server */
+    short blocked;         /* POLLIN or POLLOUT if the socket was not ready in the current call; 0: it was */
+    bool reads_first;      /* a send waits for bytes from the server */
     bool writes_first;     /* a receive waits for room in the socket */
     char cert[DM_REASON_ROOM / 2];
     char reason[DM_REASON_ROOM];
 
     /* Until the handshake has ended. */
     const struct dm_tls_options *options;
-    char *name; /* of the options, without the dot at its end; NULL: none */
+    char *name; /* from the options, without a trailing dot; NULL: none */
 };
 
 /*
- * With its own OSSL_LIB_CTX the library does not depend on the providers and properties that the application sets, and
- * may send after the application's OPENSSL_cleanup().  A context that has lacked memory once may lack algorithms for
- * ever, so a context is not kept before the first handshake has succeeded; afterwards the context is never freed.
- * OpenSSL keeps data of each thread for each context, and frees them at the end of the thread: so a thread gives them
- * up before the context can be freed.
+ * Its own OSSL_LIB_CTX makes the library independent of the providers and properties that the application sets, and
+ * lets it send after the application's OPENSSL_cleanup().  A context that once ran out of memory may lack algorithms
+ * forever, so we keep a context only once a handshake has succeeded; from then on it is never freed.  OpenSSL keeps
+ * data per thread and context, and frees them when the thread ends, so a thread must release them before the context
+ * can be freed.
  */
 static struct {
     OSSL_LIB_CTX *context;
     BIO_METHOD *socket;
-    bool is_proven; /* a handshake has succeeded with the context */
-    int openers;    /* threads in dm_tls_open(), which use the context */
+    bool is_proven; /* a handshake has succeeded with this context */
+    int openers;    /* threads in dm_tls_open() that use the context */
 } shared;
 
 /* Guards `shared`; taken inside the door. */
@@ -93,8 +93,8 @@ static struct dm_mutex lock = DM_MUTEX_INITIALIZER(DM_RANK_TLS);
 /* ---- the door ---------------------------------------------------------------------------- */
 
 static struct {
-    struct dm_mutex lock; /* a thread goes in; or fork() keeps the door closed */
-    sem_t left;           /* posted while the door is closed, when the last thread has left */
+    struct dm_mutex lock; /* taken to enter; fork() keeps it to close the door */
+    sem_t left;           /* while the door is closed, posted when the last thread has left */
     int inside;           /* atomic */
     bool is_closed;       /* atomic */
 } door = { .lock = DM_MUTEX_INITIALIZER(DM_RANK_TLS) };
@@ -120,7 +120,7 @@ static void give_way(void)
 }
 
 /*
- * A post may be left over from a door that was found empty: the count alone tells.  fork() is no cancellation point,
+ * A post may be left over from a door that was found empty, so only the count decides. fork() is no cancellation point,
  * but sem_wait() is.
  */
 static void close_door(void)
@@ -143,11 +143,11 @@ static void open_door(void)
 
 /* ---- the end of a thread ----------------------------------------------------------------- */
 
-/* Its destructor runs before OpenSSL's own (tried with glibc 2.36 and OpenSSL 3.0, whichever key was made first). */
+/* Its destructor runs before OpenSSL's own (tried with glibc 2.36 and OpenSSL 3.0, whichever key was created first). */
 static pthread_key_t end_key;
 static bool has_end_key;
 
-/* OpenSSL frees the data of a thread under a lock of the process, at a moment when no fork() would wait for that. */
+/* OpenSSL frees a thread's data under a process-wide lock, at a time when no fork() would wait for it. */
 static void end_thread(void *user)
 {
     (void)user;
@@ -156,7 +156,7 @@ static void end_thread(void *user)
     leave();
 }
 
-/* A thread of the application is about to call OpenSSL, under the lock of its connection. */
+/* Called when an application thread is about to call OpenSSL, with the lock of its connection held. */
 static void note_thread(void)
 {
     if (has_end_key && !pthread_getspecific(end_key))
@@ -183,7 +183,7 @@ static int write_socket(BIO *bio, const char *bytes, int length)
     return -1;
 }
 
-/* The first record of a server is of the handshake, or an alert. */
+/* A server's first record belongs to the handshake, or is an alert. */
 static void note_first_byte(struct dm_tls *tls, char byte)
 {
     tls->is_other = !tls->has_heard && byte != SSL3_RT_HANDSHAKE && byte != SSL3_RT_ALERT;
@@ -198,7 +198,7 @@ static void begin_turn(struct dm_tls *tls)
     tls->is_cut = false;
 }
 
-/* The first piece is read in any case, and most turns have no other: the clock begins with the second. */
+/* The first piece is read in any case, and most turns have no other; so the clock starts with the second. */
 static bool is_turn_over(struct dm_tls *tls)
 {
     int64_t now_ns;
@@ -211,7 +211,7 @@ static bool is_turn_over(struct dm_tls *tls)
     return tls->left == 0 || now_ns > tls->turn_ns + TURN_NS;
 }
 
-/* At the end of a turn there is nothing to read, as if the socket were empty; poll() returns at once if it is not. */
+/* At the end of a turn we report an empty socket.  If it is not empty, poll() returns at once. */
 static ssize_t receive(struct dm_tls *tls, char *room, size_t length)
 {
     ssize_t got;
@@ -244,14 +244,14 @@ static int read_socket(BIO *bio, char *room, int length)
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         BIO_set_retry_read(bio);
         tls->blocked = POLLIN;
-    } else if (!tls->is_over) { /* else a send has failed, and tells more */
+    } else if (!tls->is_over) { /* else a send has failed, and its error says more */
         tls->is_over = true;
         tls->error = got < 0 ? errno : 0;
     }
     return got < 0 ? -1 : 0;
 }
 
-/* OpenSSL asks to flush, and nothing is kept back here. */
+/* OpenSSL asks to flush, but nothing is buffered here. */
 static long control_socket(BIO *bio, int command, long number, void *pointer)
 {
     const struct dm_tls *tls = BIO_get_data(bio);
@@ -263,7 +263,7 @@ static long control_socket(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
-/* After OPENSSL_cleanup() OpenSSL stays as it is, for the whole process and for good. */
+/* After OPENSSL_cleanup() OpenSSL stays unusable in the whole process. */
 static void explain_no_set_up(char *ret_reason)
 {
     bool is_ended = !OPENSSL_init_crypto(0, NULL);
@@ -295,7 +295,7 @@ static bool make_shared(void)
 
 /* ---- certificates ------------------------------------------------------------------------ */
 
-/* Called when the server asks for a certificate of this client. */
+/* Called when the server asks for a client certificate. */
 static int note_request(SSL *ssl, void *user)
 {
     struct dm_tls *tls = user;
@@ -305,7 +305,7 @@ static int note_request(SSL *ssl, void *user)
     return 1;
 }
 
-/* Called with each finding about the server's chain; the first failure is told. */
+/* Called for each finding about the server's chain; the first failure is reported. */
 static int check_certificate(int is_good, X509_STORE_CTX *store)
 {
     const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -318,13 +318,13 @@ static int check_certificate(int is_good, X509_STORE_CTX *store)
 
 static int (*usual_check)(const SSL *, const SSL_CTX *, int, int, int, void *, void *);
 
-/* Such a server shows no certificate, or what is sent to it can be read on the way. */
+/* True for ciphers without a server certificate or without encryption. */
 static bool is_bare(const SSL_CIPHER *cipher)
 {
     return SSL_CIPHER_get_auth_nid(cipher) == NID_auth_null || SSL_CIPHER_get_cipher_nid(cipher) == NID_undef;
 }
 
-/* Called about each cipher, key and algorithm; `subject` is one of these.  The system's configuration may allow all. */
+/* Called for each cipher, key and algorithm, as `subject`.  The system's configuration might allow all of them. */
 static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int bits, int number, void *subject,
                           void *user)
 {
@@ -345,7 +345,10 @@ static int check_strength(const SSL *ssl, const SSL_CTX *context, int what, int 
 
 /* ---- the handshake ----------------------------------------------------------------------- */
 
-/* A renegotiation could change the server within a connection.  Each reply has its end, so an end is no cut. */
+/*
+ * A renegotiation could change the server within a connection.  Replies are delimited, so an early end truncates
+ * nothing.
+ */
 static SSL_CTX *make_context(struct dm_tls *tls, const struct dm_tls_files *files, char *ret_reason)
 {
     const struct dm_tls_options *options = tls->options;
@@ -354,7 +357,7 @@ static SSL_CTX *make_context(struct dm_tls *tls, const struct dm_tls_files *file
     explain_no_set_up(ret_reason);
     if (!context)
         return NULL;
-    if (SSL_CTX_get_min_proto_version(context) < TLS1_2_VERSION) /* else the system asks for more */
+    if (SSL_CTX_get_min_proto_version(context) < TLS1_2_VERSION) /* else the system demands more */
         SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -380,8 +383,8 @@ static bool is_ip(const char *name)
 }
 
 /*
- * An IP address is not sent to the server, by the rules of TLS.  OpenSSL takes a name that begins with a dot for all
- * names below.
+ * TLS does not allow an IP address to be sent as the server name.  To OpenSSL, a name that begins with a dot stands for
+ * all names below it.
  */
 static bool set_name(SSL *ssl, const char *name, char *ret_reason)
 {
@@ -409,7 +412,7 @@ static bool begin(struct dm_tls *tls, const struct dm_tls_files *files, char *re
     if (!context)
         return false;
     tls->ssl = SSL_new(context);
-    SSL_CTX_free(context); /* the connection keeps it */
+    SSL_CTX_free(context); /* the connection holds a reference */
     bio = tls->ssl ? BIO_new_ex(shared.context, shared.socket) : NULL;
     if (!bio || !SSL_set_app_data(tls->ssl, tls) || !set_name(tls->ssl, tls->name, ret_reason)) {
         BIO_free(bio);
@@ -435,15 +438,15 @@ static struct dm_tls_facts facts_of(const struct dm_tls *tls, unsigned long erro
 }
 
 /*
- * Asks for the reason why OpenSSL does not go on.  SSL_want() stays as it was when a call fails, and a call that
- * fails may block on its alert.
+ * Finds out why OpenSSL does not go on.  SSL_want() is left unchanged when a call fails, and a failing call may block
+ * on its alert.
  */
 static bool is_only_blocked(const struct dm_tls *tls, unsigned long error)
 {
     return tls->blocked && !tls->is_over && !error;
 }
 
-/* One turn: 0 the handshake is over, -1 it has failed, else the events to wait for. */
+/* One turn.  Returns 0 when the handshake is complete, -1 if it has failed, else the events to wait for. */
 static short shake(struct dm_tls *tls)
 {
     struct dm_tls_facts facts;
@@ -460,7 +463,7 @@ static short shake(struct dm_tls *tls)
     return -1;
 }
 
-/* Between two turns, outside.  False, with the reason, if there is to be no other turn. */
+/* Called between turns, outside the door.  False with the reason if there must not be another turn. */
 static bool await(struct dm_tls *tls, short events, int64_t deadline_ns)
 {
     struct pollfd poller = { .fd = tls->fd, .events = events };
@@ -498,7 +501,7 @@ static bool shake_hands(struct dm_tls *tls, int64_t deadline_ns)
     return events == 0;
 }
 
-/* The certificates that are trusted take up to a megabyte, and are of use in the handshake alone. */
+/* The trusted certificates take up to a megabyte, and only the handshake needs them. */
 static void forget_trust(struct dm_tls *tls)
 {
     X509_STORE *empty = X509_STORE_new();
@@ -541,7 +544,7 @@ static bool open_inside(struct dm_tls *tls, const struct dm_tls_files *files, in
     return true;
 }
 
-/* After the last opener, frees a context that is perhaps of no use. */
+/* After the last opener, frees a context that may be unusable. */
 static void end_opening(bool is_open)
 {
     dm_mutex_lock(&lock);
@@ -554,7 +557,10 @@ static void end_opening(bool is_open)
     dm_mutex_unlock(&lock);
 }
 
-/* A name server's dot for "this is the whole name" is no part of the name, neither in a certificate nor in TLS. */
+/*
+ * A trailing dot, which tells name servers that the name is complete, belongs neither to a certificate's name nor to
+ * TLS.
+ */
 static bool copy_name(struct dm_tls *tls, const char *name)
 {
     size_t length = name ? strlen(name) : 0;
@@ -597,8 +603,8 @@ struct dm_tls *dm_tls_open(int fd, const struct dm_tls_options *options, int64_t
         dm_tls_free(tls);
         tls = NULL;
     }
-    ERR_clear_error();     /* the library's own thread: no error of the application is in the queue */
-    OPENSSL_thread_stop(); /* here, because OpenSSL would take a lock at the end of the thread, outside */
+    ERR_clear_error();     /* this thread is ours, so the queue has no errors of the application */
+    OPENSSL_thread_stop(); /* here, because at the end of the thread OpenSSL would take a lock outside the door */
     end_opening(is_open);
     leave();
     dm_tls_files_free(&files);
@@ -616,12 +622,12 @@ void dm_tls_free(struct dm_tls *tls)
 
 /* ---- stack -------------------------------------------------------------------------------- */
 
-/* Twice the need of OpenSSL 3.0, as measured, for a record, or for the session tickets that a read may meet. */
+/* Twice what OpenSSL 3.0 was measured to need for a record, or for session tickets that a read may meet. */
 #define STACK_NEEDED ((size_t)12 * 1024)
 
 /*
- * A thread may have PTHREAD_STACK_MIN bytes, of which a wait on a condition leaves too few for OpenSSL.  Such a thread
- * writes into the pipe's buffer and waits; the loop thread sends and reads.
+ * A thread may have only PTHREAD_STACK_MIN bytes; in a wait on a condition, what is left is too little for OpenSSL.
+ * Such a thread writes into the pipe's buffer and waits, and the loop thread sends and receives.
  */
 bool dm_tls_has_stack(void)
 {
@@ -630,7 +636,7 @@ bool dm_tls_has_stack(void)
 
 /* ---- use --------------------------------------------------------------------------------- */
 
-/* True if OpenSSL only waits for the socket; else the failure is noted. */
+/* True if OpenSSL only waits for the socket; else records the failure. */
 static bool is_waiting(struct dm_tls *tls, unsigned long error)
 {
     struct dm_tls_facts facts;
@@ -644,7 +650,7 @@ static bool is_waiting(struct dm_tls *tls, unsigned long error)
     return false;
 }
 
-/* errno as dm_tls_send() and dm_tls_receive() promise. */
+/* Sets errno as dm_tls_send() and dm_tls_receive() promise. */
 static ssize_t fail(const struct dm_tls *tls)
 {
     errno = tls->reason[0] ? EPROTO : tls->error;
@@ -652,8 +658,8 @@ static ssize_t fail(const struct dm_tls *tls)
 }
 
 /*
- * True if OpenSSL took all.  By TLS 1.3 a server refuses this client's certificate after the handshake, by an alert
- * before the end of the socket: a send that fails reads the alert.
+ * True if OpenSSL took everything.  In TLS 1.3 a server refuses a client certificate only after the handshake, by an
+ * alert before it closes the socket.  So a send that fails reads the alert.
  */
 static bool write_all(struct dm_tls *tls, const char *bytes, size_t length, size_t *ret_sent)
 {
@@ -691,7 +697,7 @@ ssize_t dm_tls_send(struct dm_tls *tls, const char *bytes, size_t length)
     return tls->has_failed ? fail(tls) : (ssize_t)sent;
 }
 
-/* A server that talks, and says nothing: the connection is of no use. */
+/* True if the server talks without saying anything; such a connection is useless. */
 static bool is_idle_talk(struct dm_tls *tls)
 {
     if (tls->has_failed || tls->idle <= IDLE_BYTES_MOST)
@@ -703,8 +709,8 @@ static bool is_idle_talk(struct dm_tls *tls)
 }
 
 /*
- * One read of the socket may bring many records: all are received, as far as there is room.  A failure behind received
- * bytes is told by the next call, for which the caller must not wait.
+ * One read of the socket may bring many records: we receive them all, as far as there is room.  A failure after
+ * received bytes is reported by the next call, for which the caller must not wait.
  */
 ssize_t dm_tls_receive(struct dm_tls *tls, char *room, size_t length)
 {
@@ -751,7 +757,7 @@ bool dm_tls_is_cut(const struct dm_tls *tls)
     return tls->is_cut;
 }
 
-/* A send that waits for the server's bytes must not poll for room, which is there: the poll would spin. */
+/* A send that waits for the server's bytes must not poll for room: there is room, so the poll would spin. */
 short dm_tls_events(const struct dm_tls *tls, bool has_more)
 {
     bool is_room_wanted = (has_more && !tls->reads_first) || tls->writes_first;
@@ -771,7 +777,9 @@ void dm_tls_fork_parent(void)
     open_door();
 }
 
-/* After a bare fork, another thread may have been inside: the parent's context is left as it is, and another made. */
+/*
+ * After a bare fork another thread may have been inside, so we leave the parent's context as it is, and make a new one.
+ */
 void dm_tls_fork_child(void)
 {
     dm_mutex_reset(&door.lock);

@@ -13,9 +13,9 @@
 
 enum { MODULE, LIBSSL, LIBCRYPTO, PARTS };
 
-/* The three, as the loader has them. */
+/* The three, as the loader knows them. */
 struct parts {
-    void *module; /* the handle, by which dlsym() looks in these three and in libc alone */
+    void *module; /* a handle with which dlsym() searches only these three and libc */
     const struct link_map *maps[PARTS];
     uintptr_t starts[PARTS], ends[PARTS];
 };
@@ -87,7 +87,7 @@ static bool is_inside(const struct parts *parts, uintptr_t address)
 
 /* ---- what their calls are bound to ------------------------------------------------------- */
 
-/* glibc has made addresses of the numbers in the table; other C libraries leave the numbers. */
+/* glibc has turned the offsets in the table into addresses; other C libraries leave them. */
 static const void *at(const struct link_map *map, ElfW(Addr) number)
 {
     return (const void *)(number < map->l_addr ? map->l_addr + number : number); /* NOLINT(performance-no-int-to-ptr) */
@@ -125,15 +125,15 @@ static struct tables tables_of(const struct link_map *map)
 }
 
 /*
- * A call that is not bound yet points into its own library.  A call out of the parts is right if none of them has the
- * function: then it is libc's.
+ * A call that is not bound yet points into its own library.  A call that leaves the three is right if none of them has
+ * the function: then it is libc's.
  */
 static bool is_right(const struct parts *parts, uintptr_t bound, const char *name)
 {
     return is_inside(parts, bound) || !is_inside(parts, (uintptr_t)dlsym(parts->module, name));
 }
 
-/* The name of a function that one table binds wrongly, or NULL. */
+/* The name of a function that a table binds wrongly, or NULL. */
 static const char *find_wrong(const struct parts *parts, const struct link_map *map, const struct tables *tables,
                               int table, uintptr_t *ret_bound)
 {

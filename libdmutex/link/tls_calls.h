@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The wall between the library and OpenSSL.  What tls.h declares is a module, libdmutex-tls.so, which the library loads
- * for the first connection by TLS: so a program without TLS neither loads OpenSSL nor pays for it.  Programs that are
- * linked to the library's parts have the same functions inside.
+ * for its first TLS connection.  So a program without TLS neither loads OpenSSL nor pays for it.  Programs that are
+ * linked to the library's parts contain the same functions.
  */
 #ifndef DM_LINK_TLS_CALLS_H
 #define DM_LINK_TLS_CALLS_H
@@ -14,7 +14,7 @@
 
 /* The functions of tls.h. */
 struct dm_tls_calls {
-    const char *version; /* the package's: a library and a module of two versions do not fit */
+    const char *version; /* the package's: a library and a module of different versions do not fit */
     struct dm_tls *(*open)(int, const struct dm_tls_options *, int64_t, char[DM_REASON_ROOM]);
     void (*free)(struct dm_tls *);
     ssize_t (*send)(struct dm_tls *, const char *, size_t);
@@ -29,7 +29,7 @@ struct dm_tls_calls {
 
 extern const struct dm_tls_calls dm_tls_calls;
 
-/* What the module calls of the library, because each of these has data that must be there once. */
+/* What the module calls in the library, because these functions have data that must exist only once. */
 struct dm_tls_host {
     void (*mutex_lock)(struct dm_mutex *);
     void (*mutex_unlock)(struct dm_mutex *);
@@ -45,12 +45,12 @@ struct dm_tls_host {
 typedef const struct dm_tls_calls *dm_tls_module_begin_fn(const struct dm_tls_host *host);
 
 /*
- * The functions, loaded if need be: for a thread of the library's own, because a load takes milliseconds and more stack
- * than a caller may have; no lock held.  NULL with the reason.
+ * The functions; loads the module if necessary.  Only for the library's own threads, because loading takes milliseconds
+ * and more stack than a caller may have; no lock held.  NULL with the reason.
  */
 const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM]);
 
-/* Around fork(): as those of tls.h, if there is a module.  A load that is under way ends first. */
+/* Around fork(): as in tls.h, if there is a module.  Waits for a load in progress. */
 void dm_tls_load_fork_prepare(void);
 void dm_tls_load_fork_parent(void);
 void dm_tls_load_fork_child(void);

@@ -7,7 +7,7 @@
 
 #define ERRORS_MOST ERR_NUM_ERRORS
 
-/* Texts are copies, because OpenSSL frees a text when its place in the queue is used again. */
+/* Copies the texts, because OpenSSL frees a text when it reuses its slot in the queue. */
 struct dm_tls_errors {
     int count;
     struct error {

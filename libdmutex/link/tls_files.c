@@ -14,8 +14,8 @@
 #include "base/file.h"
 
 /*
- * All authorities of a system are some 200 KiB.  Each connection reads them anew, in a third of a millisecond each, and
- * gives them to OpenSSL, whose time grows with their square.
+ * All authorities of a system are some 200 KiB.  Each connection reads them again, in a third of a millisecond, and
+ * gives them to OpenSSL, whose time grows with the square of their number.
  */
 #define FILE_BYTES_MOST ((size_t)1024 * 1024)
 
@@ -52,8 +52,8 @@ static bool is_hash(const char *name)
 }
 
 /*
- * OpenSSL looks into a folder itself, for the one issuer that it needs, and would wait for a FIFO there.  It waits for
- * neither a folder nor a link to nowhere.
+ * OpenSSL searches a folder itself, for the one issuer that it needs, and would wait for a FIFO there.  It does not
+ * wait for a folder or a dangling link.
  */
 static bool check_folder(const char *path, char *ret_reason)
 {
@@ -115,7 +115,7 @@ static void wipe(struct dm_tls_file *file)
     file->bytes = NULL;
 }
 
-/* The key may be in the file of the certificate. */
+/* The key may be in the certificate's file. */
 void dm_tls_files_free(struct dm_tls_files *files)
 {
     wipe(&files->cacert);
@@ -125,7 +125,7 @@ void dm_tls_files_free(struct dm_tls_files *files)
 
 /* ---- OpenSSL ----------------------------------------------------------------------------- */
 
-/* Of the usual mistakes; NULL: of another one.  A file that is just being written is cut off. */
+/* Names the usual mistakes; NULL: another one.  A file that is being written is cut off. */
 static const char *mistake_of(unsigned long error)
 {
     int place = ERR_GET_LIB(error);
@@ -145,7 +145,7 @@ static const char *mistake_of(unsigned long error)
     }
 }
 
-/* The reason of the last failure of OpenSSL. */
+/* Gives the reason for OpenSSL's last failure. */
 static bool complain_of_bytes(const char *option, const char *path, char *ret_reason)
 {
     unsigned long error = ERR_peek_last_error();
@@ -168,7 +168,7 @@ static BIO *open_bytes(const struct dm_tls_file *file)
     return BIO_new_mem_buf(file->bytes, (int)file->length);
 }
 
-/* True at the end of the file; another failure is one. */
+/* True at the end of the file; any other error is a failure. */
 static bool is_end(void)
 {
     if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
@@ -177,7 +177,7 @@ static bool is_end(void)
     return true;
 }
 
-/* Other things in the file, as keys, are passed over. */
+/* Other contents of the file, such as keys, are passed over. */
 static bool load_authorities(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SSL_CTX *context,
                              void (*give_way)(void))
 {
@@ -193,7 +193,7 @@ static bool load_authorities(const struct dm_tls_file *file, OSSL_LIB_CTX *libra
         give_way();
         authority = X509_new_ex(library, NULL);
     }
-    is_good = is_good && authority && is_any && is_end(); /* without any, the error says that */
+    is_good = is_good && authority && is_any && is_end(); /* without any, the error says so */
     X509_free(authority);
     BIO_free(bytes);
     return is_good;
@@ -216,7 +216,7 @@ static bool load_trust(const struct dm_tls_files *files, OSSL_LIB_CTX *library, 
     return is_good || complain_of_bytes("cacert", cacert->path, ret_reason);
 }
 
-/* The issuers behind the client's own certificate, up to the end of the file. */
+/* Loads the issuers that follow the client's certificate, to the end of the file. */
 static bool load_issuers(BIO *bytes, OSSL_LIB_CTX *library, SSL_CTX *context)
 {
     X509 *issuer = X509_new_ex(library, NULL);
@@ -244,7 +244,7 @@ static bool load_chain(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SS
     return is_good;
 }
 
-/* OpenSSL compares the key with the certificate. */
+/* OpenSSL checks that the key fits the certificate. */
 static bool load_key(const struct dm_tls_file *file, OSSL_LIB_CTX *library, SSL_CTX *context)
 {
     BIO *bytes = open_bytes(file);

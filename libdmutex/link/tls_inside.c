@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program that is linked to the library's parts: TLS is inside, and nothing is loaded. */
+/* For programs that are linked to the library's parts: TLS is linked in, and nothing is loaded. */
 #include "link/tls_calls.h"
 
 const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM])

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loads the module for the first connection by TLS.  Once loaded it stays (-z nodelete): connections point into it.
+ * Loads the module for the first TLS connection.  Once loaded it stays (-z nodelete), because connections point into
+ * it.
  *
  * The C library's fork() does not wait for another thread's dlopen(), and the child would find the loader's lists half
- * changed.  So our fork handler waits for a load, though not for ever: a constructor that forks would wait for itself.
+ * changed.  So our fork handler waits for a load, but not forever: a constructor that forks would wait for itself.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -35,9 +36,8 @@ static const struct dm_tls_calls *loaded; /* atomic */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * The module lies in a folder beside the library, wherever that was installed or copied to.  A library that is linked
- * into the program is nowhere, and neither is one that was found by a relative path: then the folder is that of the
- * installation.
+ * The module is in a folder next to the library, wherever that was installed or copied.  If the library is linked into
+ * the program, or was found by a relative path, we take the folder of the installation.
  */
 static bool find_module(char ret_path[PATH_ROOM])
 {
@@ -93,7 +93,7 @@ static bool load(const struct dm_tls_calls **ret_calls, char *ret_reason)
     return true;
 }
 
-/* A load that fails is tried again by the next connection: what was missing may have been installed. */
+/* After a failure the next connection tries again: what was missing may have been installed since. */
 const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM])
 {
     const struct dm_tls_calls *calls = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
@@ -110,7 +110,7 @@ const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM])
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-/* Of the thread that forks: what the handlers behind fork() have to undo. */
+/* What the handlers after fork() have to undo in the forking thread. */
 static struct {
     bool is_waited;
     const struct dm_tls_calls *calls;
@@ -138,7 +138,7 @@ void dm_tls_load_fork_parent(void)
         dm_real.mutex_unlock(&loading);
 }
 
-/* Without the handlers' locks after a bare fork (base/self.h): the module, if there is one, begins anew in any case. */
+/* After a bare fork (base/self.h) no handler has taken the locks.  In any case the module, if loaded, starts afresh. */
 void dm_tls_load_fork_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;

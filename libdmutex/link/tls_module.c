@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The module's end of the wall.  tls.c calls some functions of base/ whose data are the library's: here each of these
- * is a call of the library.  base/clock.c, base/file.c and base/poll.c have no data, and the module has copies of its
- * own.
+ * The module's side of the wall. tls.c calls some functions of base/ whose data belong to the library; here, each of
+ * them calls the library. base/clock.c, base/file.c and base/poll.c have no data, so the module has its own copies.
  */
 #include "base/thread.h"
 #include "link/tls_calls.h"

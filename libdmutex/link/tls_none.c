@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A build without OpenSSL.  The reader of URLs refuses TLS, so no connection asks for it. */
+/* A build without OpenSSL.  The URL parser refuses TLS, so no connection asks for it. */
 #include <stdio.h>
 
 #include "link/tls_calls.h"

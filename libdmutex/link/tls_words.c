@@ -17,8 +17,8 @@
 /* ---- facts of a certificate -------------------------------------------------------------- */
 
 /*
- * Appends a name after a comma.  A list that is full ends with "...", and so does a first name that is too long.  A NUL
- * would end the name for us, and not for who made the certificate.
+ * Appends a name after a comma.  A full list ends with "...", and so does a first name that is too long.  A NUL would
+ * end the name for us, but not for whoever made the certificate.
  */
 static void append(char *names, const char *name, size_t length)
 {
@@ -56,7 +56,7 @@ static void append_alternative(char *names, const GENERAL_NAME *name)
         append_ip(names, name->d.iPAddress);
 }
 
-/* The common name, else the organization; "" if neither is there.  Foreign bytes: the log and the sentences clean. */
+/* The common name, else the organization, else "".  May contain any byte: the log and the error sentences clean it. */
 static void name_of(X509_NAME *subject, char name[NAME_ROOM])
 {
     name[0] = '\0';
@@ -64,7 +64,7 @@ static void name_of(X509_NAME *subject, char name[NAME_ROOM])
         X509_NAME_get_text_by_NID(subject, NID_organizationName, name, NAME_ROOM);
 }
 
-/* As OpenSSL compares: the common name counts only if there is no alternative name. */
+/* As OpenSSL does: the common name counts only if there is no alternative name. */
 static void names_of(X509 *certificate, char names[NAMES_ROOM])
 {
     GENERAL_NAMES *alternatives = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
@@ -88,7 +88,7 @@ static void write_time(const ASN1_TIME *time, char text[TIME_ROOM])
         snprintf(text, TIME_ROOM, "an unreadable time");
 }
 
-/* "the server's certificate", or a certificate further up the chain. */
+/* Writes "the server's certificate", or describes one further up the chain. */
 static void describe(X509 *certificate, int depth, char text[NAME_ROOM + 32])
 {
     char name[NAME_ROOM];
@@ -119,7 +119,7 @@ static void explain_name(X509 *certificate, const char *wanted, char *ret_reason
              names, wanted);
 }
 
-/* True for a certificate that this side has brought. */
+/* True for a certificate that this side trusts by its own files. */
 static bool is_trusted(X509_STORE_CTX *store, int depth)
 {
     return depth > 0 && depth >= X509_STORE_CTX_get_num_untrusted(store);
@@ -169,7 +169,7 @@ static void explain_issuer(X509 *certificate, const char *cacert, char *ret_reas
                  name);
 }
 
-/* An authority that was made again, with another key, has the name that it had. */
+/* An authority that was made again has a new key under the old name. */
 static void explain_signature(X509 *certificate, int depth, char *ret_reason)
 {
     char whose[NAME_ROOM + 32], name[NAME_ROOM];
@@ -182,7 +182,7 @@ static void explain_signature(X509 *certificate, int depth, char *ret_reason)
              whose, name);
 }
 
-/* Of a certificate that is not right in itself: a key too short, not for servers, not within its issuer's rights. */
+/* For a certificate that is itself bad: its key too short, not for servers, or beyond its issuer's rights. */
 static void explain_refusal(X509 *certificate, int depth, const char *why, char *ret_reason)
 {
     char whose[NAME_ROOM + 32];
@@ -229,7 +229,7 @@ void dm_tls_explain_certificate(X509_STORE_CTX *store, const char *name, const c
 
 /* ---- other failures ---------------------------------------------------------------------- */
 
-/* An alert in the words of TLS, without the version that first had it; NULL: the error is no alert of the server's. */
+/* TLS's name of an alert, without the version that introduced it; NULL: the error is not an alert from the server. */
 static const char *alert_of(unsigned long error)
 {
     int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
@@ -238,7 +238,7 @@ static const char *alert_of(unsigned long error)
                                                                                  : NULL;
 }
 
-/* The server's alerts about a certificate of this client, about the version, and all others. */
+/* Explains the server's alerts: about our certificate, about the version, and all others. */
 static bool explain_alert(const struct dm_tls_facts *facts, char *ret_reason)
 {
     const char *alert = alert_of(facts->error);
@@ -276,7 +276,9 @@ static bool explain_alert(const struct dm_tls_facts *facts, char *ret_reason)
     return alert;
 }
 
-/* In the order of certainty: a missing certificate shows as many errors, and also as an end without a word. */
+/*
+ * The most certain cause first: a missing certificate can show as many errors, even as a silent end of the connection.
+ */
 void dm_tls_explain_failure(const struct dm_tls_facts *facts, char ret_reason[DM_REASON_ROOM])
 {
     const char *text = facts->error ? ERR_reason_error_string(facts->error) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex break: asks, breaks, and leaves a line in the system's log. */
+/* dmutex break: asks, breaks, and leaves a line in the system log. */
 #include "tool.h"
 
 #include <pty.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Stands in for the system's log: the lines of syslog(3) go to $F/syslog. */
+/* Replaces the system log: the lines of syslog(3) go to $F/syslog. */
 static const char log_source[] =
     "#define _GNU_SOURCE\n"
     "#include <stdarg.h>\n"
@@ -38,7 +38,7 @@ static int setup(void **state)
     FILE *file;
 
     tool_setup(state);
-    test_tell_asan("verify_asan_link_order=0"); /* the stand-in comes before the sanitizer */
+    test_tell_asan("verify_asan_link_order=0"); /* the replacement is loaded before the sanitizer */
     snprintf(path, sizeof path, "%s/log.c", the_server->folder);
     file = fopen(path, "w");
     assert_non_null(file);
@@ -97,7 +97,7 @@ static void test_break_changes_nothing_when_the_lock_is_free(void **state)
     assert_false(tool_has("syslog"));
 }
 
-/* Without a person and without --yes nothing is broken, for instance in a script that forgot. */
+/* Without a person to ask and without --yes nothing is broken, for example in a script that forgot the option. */
 static void test_break_refuses_when_it_cannot_ask(void **state)
 {
     struct actor *holder = actor_start_holder(the_server, "t/ask", "");
@@ -112,7 +112,7 @@ static void test_break_refuses_when_it_cannot_ask(void **state)
     actor_end(holder);
 }
 
-/* Runs break on a terminal, types the answer once asked; returns the exit status. */
+/* Runs break on a terminal and types the answer when asked.  Returns the exit status. */
 static int answer(const char *name, const char *typed)
 {
     char screen[2048] = "";

@@ -31,29 +31,29 @@ answers() { "$bash" --norc --noprofile answers.bash "$completions/dmutex.bash" "
 offers() { is "$*" "$(answers "$@")" "$expected"; }
 
 # ---------------------------------------------------------------------------
-# Words
+# Subcommands
 # ---------------------------------------------------------------------------
-words=$(dmutex help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-[ "$(echo "$words" | wc -w)" -ge 1 ] || complain "dmutex help lists no word"
-expected=$(printf '%s\n' $words help --help --version | sort | xargs)
+subcommands=$(dmutex help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+[ "$(echo "$subcommands" | wc -w)" -ge 1 ] || complain "dmutex help lists no subcommand"
+expected=$(printf '%s\n' $subcommands help --help --version | sort | xargs)
 offers dmutex ""
 expected=run
 offers dmutex ru
-expected=$(printf '%s\n' $words | sort | xargs)
+expected=$(printf '%s\n' $subcommands | sort | xargs)
 offers dmutex help ""
 expected=
 offers dmutex nonsense ""
-result "the words are those of dmutex help"
+result "the subcommands are those of dmutex help"
 
 # ---------------------------------------------------------------------------
-# Options: each one that the help has, of each word
+# Options: each one that the help has, of each subcommand
 # ---------------------------------------------------------------------------
-for word in $words; do
-    offered=" $(answers dmutex "$word" -) "
-    for option in $(dmutex help "$word" | sed -n '1p; /^ *-/p' | sed 's/^\( *-.*[^ ]\)   *.*/\1/' | grep -oE '(^|[[ ])--?[a-zA-Z][a-z-]*' | tr -d '[ '); do
+for subcommand in $subcommands; do
+    offered=" $(answers dmutex "$subcommand" -) "
+    for option in $(dmutex help "$subcommand" | sed -n '1p; /^ *-/p' | sed 's/^\( *-.*[^ ]\)   *.*/\1/' | grep -oE '(^|[[ ])--?[a-zA-Z][a-z-]*' | tr -d '[ '); do
         case $offered in
         *" $option "*) ;;
-        *) complain "dmutex $word: $option is not offered, but$offered" ;;
+        *) complain "dmutex $subcommand: $option is not offered, but$offered" ;;
         esac
     done
 done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex doctor and dmutex acl: each fault of a server, a user or the network is named, and nothing else is. */
+/* dmutex doctor and dmutex acl: every fault of a server, a user or the network is named, and nothing else is. */
 #include "tool.h"
 
 #include "../lib/impostor.h"
@@ -18,7 +18,7 @@ static const char *const needed[] = {
 
 static const char *url_options = "";
 
-/* doctor as a user with the rights that `dmutex acl` prints, with the options and with the changes. */
+/* Runs doctor as a user with the rights that `dmutex acl` prints, with these options and these changes. */
 static void examine_as(const char *options, const char *changes)
 {
     char line[2000];
@@ -73,7 +73,7 @@ static void test_acl_goes_by_the_url_when_a_server_is_configured(void **state)
     assert_status(64);
 }
 
-/* Messages of a Cluster go by channels of slots: other commands, and another pattern.  Nothing else differs. */
+/* In a Cluster, messages use the channels of slots: other commands, and another pattern.  Nothing else differs. */
 static void test_acl_prints_other_rights_for_messages_when_the_url_is_of_a_cluster(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void test_acl_prints_other_rights_for_messages_when_the_url_is_of_a_clust
     assert_output("\"channels\":\"dmutex:{*}:inbox:*\",\"rights\":[\"+eval\",\"+evalsha\",\"+ssubscribe\",");
 }
 
-/* With the least rights nothing is missed; when one right is taken away, doctor names this right, and no other. */
+/* With the least rights nothing is missing.  If one right is taken away, doctor names this right, and no other. */
 static void test_doctor_names_each_right_when_it_is_missing(void **state)
 {
     char changes[60], words[80];
@@ -128,7 +128,7 @@ static void test_doctor_names_the_right_to_wait_when_the_url_has_the_option(void
     assert_output(" lacks +wait\n");
 }
 
-/* Keys and channels that doctor tries begin with the whole prefix, also with the longest: 64 letters. */
+/* Keys and channels that doctor tries begin with the whole prefix, even with the longest, 64 letters. */
 static void test_doctor_misses_nothing_when_the_prefix_is_long(void **state)
 {
     char prefix[65], line[2000];
@@ -185,7 +185,7 @@ static void test_doctor_finds_no_fault_when_there_is_none(void **state)
     assert_output("\"promises\":{\"P0\":true,\"P1\":true,\"P2\":null,\"P3\":false,\"P4\":false}}");
 }
 
-/* A look changes nothing. */
+/* Looking changes nothing. */
 static void test_doctor_leaves_nothing_on_the_server(void **state)
 {
     int channels = side_count_channels(the_server->side);
@@ -241,7 +241,7 @@ static void test_doctor_fails_when_the_server_may_evict(void **state)
     side_text(the_server->side, "CONFIG SET maxmemory-policy noeviction");
 }
 
-/* doctor while the server has so much percent of its used memory as maxmemory. */
+/* Runs doctor on a server whose maxmemory is this percentage of the memory in use. */
 static void examine_with_memory(int percent)
 {
     long long used = (long long)side_int(the_server->side, "EVAL %s 0",
@@ -272,7 +272,7 @@ static void test_doctor_fails_when_there_is_no_memory(void **state)
     assert_output("-> raise maxmemory");
 }
 
-/* INFO does not tell that the replicas are too few. */
+/* INFO does not show that there are too few replicas. */
 static void test_doctor_fails_when_the_server_refuses_to_write(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void test_doctor_tells_the_end_of_the_grace_when_a_server_is_new(void **s
 
 /* ---- refusals ---------------------------------------------------------------------------- */
 
-/* A server that wants a password answers each command with NOAUTH, which is no missing right. */
+/* A server that wants a password answers every command with NOAUTH, which is not a missing right. */
 static void test_doctor_asks_for_a_login_when_the_url_has_none(void **state)
 {
     struct server *server = server_start();
@@ -355,7 +355,7 @@ static void test_doctor_asks_for_a_login_when_the_url_has_none(void **state)
     server_end(server);
 }
 
-/* The first answer of a full server is no answer about a password. */
+/* The first answer of a full server says nothing about a password. */
 static void test_doctor_blames_no_login_when_the_server_is_full(void **state)
 {
     static const char *const logins[] = { "", "app:secret@" };
@@ -372,7 +372,7 @@ static void test_doctor_blames_no_login_when_the_server_is_full(void **state)
     server_end(server);
 }
 
-/* A missing +select is a missing right like the others, and no wrong password. */
+/* A missing +select is a missing right like the others, not a wrong password. */
 static void test_doctor_tells_the_database_when_it_cannot_be_selected(void **state)
 {
     (void)state;
@@ -388,7 +388,7 @@ static void test_doctor_tells_the_database_when_it_cannot_be_selected(void **sta
     assert_output("-> name another database in the URL");
 }
 
-/* doctor, about the impostor. */
+/* Runs doctor against the impostor. */
 static void examine_impostor(const char *options)
 {
     command_run("DMUTEX_URL='unix://%s?command_timeout=5000%s' exec $dmutex doctor", impostor_path(), options);
@@ -396,7 +396,9 @@ static void examine_impostor(const char *options)
 
 #define NO_DATABASE "-NOPERM No permissions to access database\r\n" /* as Valkey 9.1 says */
 
-/* Valkey 9.1 gives rights by database: then each command about a key is refused, and no command is missing. */
+/*
+ * Valkey 9.1 grants rights by database.  Without them every command with a key is refused, but no command is missing.
+ */
 static void test_doctor_names_the_database_when_the_user_has_no_right_to_it(void **state)
 {
     (void)state;
@@ -482,7 +484,7 @@ static void test_doctor_fails_when_messages_do_not_arrive(void **state)
     proxy_end(proxy);
 }
 
-/* A terminal has colours, another output has none. */
+/* Output has colours on a terminal only. */
 static void test_doctor_colours_nothing_when_it_is_no_terminal(void **state)
 {
     (void)state;

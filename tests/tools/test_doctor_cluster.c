@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex doctor on a Cluster: the nodes, the map, and each master; each fault is named with the node that has it. */
+/*
+ * dmutex doctor on a Cluster: the nodes, the slot map, and each master.  Every fault is named with the node that has
+ * it.
+ */
 #include "tool.h"
 
 #include <stdio.h>
@@ -10,7 +13,7 @@
 
 #define OPTIONS "?command_timeout=1000"
 
-static int timeout_ms; /* cluster-node-timeout, which is longer on a machine that is late */
+static int timeout_ms; /* cluster-node-timeout; longer on a slow machine */
 
 static int begin_group(void **state)
 {
@@ -26,11 +29,11 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-/* The masters, which change in the tests of failovers: of the first slot, of one in the middle, of the last. */
+/* The masters of the first slot, of one in the middle, and of the last; failovers change them. */
 static int masters[3];
 static const int slots[3] = { 0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1 };
 
-/* A URL with the masters of this moment; login: of a user, with its '@', or "". */
+/* A URL with the current masters. login: "USER:PASSWORD@" or "". */
 static const char *masters_url(const char *login, const char *url_options)
 {
     static char url[300];
@@ -49,7 +52,7 @@ static void examine(const char *url)
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
 }
 
-/* A line of the output: the first words, the address of a node, and the rest. */
+/* A line of the output: its first words, the address of a node, and the rest. */
 static const char *line_of(const char *words, int node, const char *behind)
 {
     static char line[400];
@@ -93,7 +96,7 @@ static void test_doctor_finds_no_fault_when_the_cluster_is_well(void **state)
     assert_output("P4    no ");
 }
 
-/* The first master is told in full, the others by the differences. */
+/* The first master is reported in full, the others by their differences. */
 static void test_doctor_tells_of_the_other_masters_what_differs(void **state)
 {
     struct side *side;
@@ -119,7 +122,7 @@ static void test_doctor_tells_of_the_other_masters_what_differs(void **state)
     assert_output("\"promises\":{\"P0\":false,");
 }
 
-/* The mark of each node is in the node's lowest slot, where the first program that came has written. */
+/* The mark of each node is in its lowest slot, written by the first program that came. */
 static void test_doctor_tells_the_grace_when_a_replica_was_promoted(void **state)
 {
     int after = cluster_fail_over(the_cluster, cluster_slot(the_cluster, "new"));
@@ -211,7 +214,7 @@ static void test_doctor_says_what_is_missing_when_a_shard_is_down(void **state)
     wait_until(side_says(other->side, "cluster_state:fail", "CLUSTER INFO"));
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     assert_status(1);
-    assert_no_output("warn  node"); /* told once, as the master that it is */
+    assert_no_output("warn  node"); /* reported once, as a master */
     assert_line("fail  node         ", masters[0], ": cluster_state is fail");
     assert_line("fail  server       ", masters[1], ": cannot be opened (Connection refused)\n");
     assert_output("-> start the node; if it is up, make the address that the nodes tell reachable from here");
@@ -222,7 +225,7 @@ static void test_doctor_says_what_is_missing_when_a_shard_is_down(void **state)
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-/* A user with the rights that dmutex acl prints: at all nodes; with the changes, at one node. */
+/* Makes a user with the rights that dmutex acl prints, on all nodes, and with the changes on one node. */
 static void make_user(const char *acl_options, int changed, const char *changes)
 {
     char line[2000];
@@ -246,7 +249,7 @@ static void examine_as(const char *acl_options, int changed, const char *changes
     examine(masters_url("app:secret@", OPTIONS));
 }
 
-/* The rights of the line that dmutex acl prints, each ended by NUL.  Returns their number. */
+/* The rights in the line that dmutex acl prints, each ended by NUL.  Returns their number. */
 static int list_rights(char ret_rights[64][32])
 {
     char *word, *rest;
@@ -262,7 +265,7 @@ static int list_rights(char ret_rights[64][32])
     return count;
 }
 
-/* Only the last master lacks the right, and is named. */
+/* Only the last master lacks the right, and only it is named. */
 static void test_doctor_names_each_right_that_a_node_does_not_give(void **state)
 {
     char rights[64][32], changes[40], words[80];
@@ -358,7 +361,7 @@ static void test_doctor_says_so_when_the_scheme_is_wrong(void **state)
     assert_output("P0    no ");
 }
 
-/* The last test: a slot that was taken away and given back is lost in a later failover of Redis 7.0. */
+/* Must be the last test: in Redis 7.0, a slot that was taken away and given back is lost at a later failover. */
 static void test_doctor_names_the_slots_without_a_master(void **state)
 {
     char url[300];

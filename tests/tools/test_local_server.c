@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A private server's folder below the test server's, which is deleted at the end. */
+/* Puts the private server's folder below the test server's, which is deleted at the end. */
 static int setup(void **state)
 {
     char path[100];
@@ -17,7 +17,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Whatever a test has left running. */
+/* Ends whatever a test has left running. */
 static int teardown(void **state)
 {
     command_run("$dmutex local stop --force");
@@ -56,8 +56,8 @@ static void test_local_starts_and_stops_the_server_when_told(void **state)
 }
 
 /*
- * A server that the command of dmutex run was the first to need serves other programs, too: it outlives the command,
- * and a loss of the command's lock.
+ * A server started because the command of dmutex run needed it first serves other programs, too.  It outlives the
+ * command, and a loss of the command's lock.
  */
 static void test_the_server_is_none_of_the_processes_of_run_when_its_command_has_started_it(void **state)
 {
@@ -80,7 +80,7 @@ static void test_the_server_is_none_of_the_processes_of_run_when_its_command_has
     assert_status(0);
 }
 
-/* What is missing is told, and not that no server is installed. */
+/* The message says what is missing, and not that no server is installed. */
 static void test_the_sentence_names_what_is_missing_in_a_container(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_local_stops_no_server_when_locks_are_held(void **state)
     assert_status(0);
 }
 
-/* Locks of another prefix are locks, too. */
+/* Locks of another prefix count, too. */
 static void test_local_stops_no_server_when_locks_of_another_prefix_are_held(void **state)
 {
     pid_t pid;
@@ -131,8 +131,8 @@ static void test_local_stops_no_server_when_locks_of_another_prefix_are_held(voi
 }
 
 /*
- * A server that was stopped while nothing was held leaves nobody to wait for: the next one grants at once, although a
- * process is there that used the one before.  After --force it does not.
+ * If nothing was held when a server was stopped, there is nobody to wait for: the next server grants at once, even
+ * though a process that used the previous one is still there.  After --force it does not.
  */
 static void test_local_has_no_grace_after_a_stop_when_nothing_was_held(void **state)
 {
@@ -154,7 +154,7 @@ static void test_local_has_no_grace_after_a_stop_when_nothing_was_held(void **st
     actor_end(other);
 }
 
-/* A folder that other users can change is no place for a server. */
+/* A folder that other users can change is not safe for a server. */
 static void test_local_refuses_when_the_folder_is_not_private(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void test_local_refuses_when_the_usage_is_wrong(void **state)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* The text is that of dmutex-names, of which tests/tools/test_dmutex_names.sh has all cases. */
+/* The output is that of dmutex-names; tests/tools/test_dmutex_names.sh has all cases. */
 static void test_names_lists_the_names_of_a_program(void **state)
 {
     char counter[4096];

@@ -47,7 +47,9 @@ static void test_run_ends_as_the_command_when_it_ends(void **state)
     }
 }
 
-/* The file of counters is written at the end, when the lock was given back: with the time that the lock was held. */
+/*
+ * The file of counters is written at the end, after the lock was released: it includes the time that the lock was held.
+ */
 static void test_run_writes_its_counters_when_the_command_has_ended(void **state)
 {
     static const char *const commands[] = { "true", "sh -c 'kill -TERM $$'" };
@@ -60,7 +62,7 @@ static void test_run_writes_its_counters_when_the_command_has_ended(void **state
     }
 }
 
-/* Options behind the name are the command's. */
+/* Options after the name belong to the command. */
 static void test_run_leaves_arguments_alone_when_they_look_like_options(void **state)
 {
     (void)state;
@@ -144,7 +146,7 @@ static void test_run_ends_when_the_server_does_not_answer(void **state)
     assert_status(69);
 }
 
-/* R5: the patience is for the server as well as for the lock, but not for what the server refuses. */
+/* R5: the time limit covers waiting for the server as well as for the lock, but not what the server refuses. */
 static void test_run_waits_for_the_server_when_it_has_time(void **state)
 {
     pid_t pid;
@@ -167,7 +169,7 @@ static void test_run_waits_for_the_server_when_it_has_time(void **state)
     assert_false(tool_has("ran"));
 }
 
-/* A server without memory grants nobody the lock, which is not the same as a lock that another holds. */
+/* A server without memory grants the lock to nobody.  That is not the same as a lock that another holds. */
 static void test_run_says_why_when_the_server_has_no_memory(void **state)
 {
     static const char *const options[] = { "-n -E 0", "-n", "-w 1 -E 0", "" };
@@ -217,7 +219,7 @@ static void test_run_gives_up_when_the_lock_is_held(void **state)
     actor_end(holder);
 }
 
-/* A server in its grace grants nothing: -n is not silent, because perhaps nobody runs the job. */
+/* A server in its grace grants nothing.  -n is not silent then, because perhaps nobody runs the job. */
 static void test_run_says_why_when_the_server_is_in_its_grace(void **state)
 {
     struct server *server = server_start();
@@ -237,7 +239,7 @@ static void test_run_says_why_when_the_server_is_in_its_grace(void **state)
     server_end(server);
 }
 
-/* As flock(1): one argument is a line for the shell. */
+/* As in flock(1): a single argument is a line for the shell. */
 static void test_run_gives_the_shell_a_line_when_it_is_asked_to(void **state)
 {
     (void)state;
@@ -255,7 +257,7 @@ static void test_run_gives_the_shell_a_line_when_it_is_asked_to(void **state)
     assert_false(tool_has("ran"));
 }
 
-/* What else flock(1) knows has no meaning here, and a sentence says what has. */
+/* Other options of flock(1) have no meaning here, and the message names the ones that have. */
 static void test_run_refuses_options_of_flock_when_they_have_no_meaning(void **state)
 {
     static const struct {
@@ -298,7 +300,7 @@ static void test_run_waits_for_its_turn_when_the_lock_is_held(void **state)
     actor_end(holder);
 }
 
-/* A waiter ends by a signal, as any program, and the waiter's place is gone at once. */
+/* A signal ends a waiter like any program, and its place in the queue is gone at once. */
 static void test_run_ends_by_a_signal_when_it_waits(void **state)
 {
     struct actor *holder = actor_start_holder(the_server, "t/sigint", "");
@@ -333,7 +335,10 @@ static pid_t child_of(pid_t pid)
     return child;
 }
 
-/* The kernel lets no signal end the first process of a container, which dmutex is without an init: it ends itself. */
+/*
+ * In a container without an init, dmutex may be the first process, which the kernel lets no signal end.  So it exits
+ * itself.
+ */
 static void test_run_ends_by_a_signal_when_it_waits_as_process_1(void **state)
 {
     struct actor *holder = actor_start_holder(the_server, "t/first", "");
@@ -354,9 +359,9 @@ static void test_run_ends_by_a_signal_when_it_waits_as_process_1(void **state)
 
 /* ---- on a terminal ----------------------------------------------------------------------- */
 
-static char screen[COMMAND_ROOM]; /* what the terminal's program has written */
+static char screen[COMMAND_ROOM]; /* what the program on the terminal has written */
 
-/* Starts a line for a shell on a terminal of so many columns. */
+/* Runs a line in a shell on a terminal of this width. */
 static pid_t start_on_terminal(unsigned short columns, const char *line, int *ret_terminal)
 {
     struct winsize size = { .ws_row = 24, .ws_col = columns };
@@ -372,7 +377,7 @@ static pid_t start_on_terminal(unsigned short columns, const char *line, int *re
     return pid;
 }
 
-/* Reads the output of the terminal's program until the text has come, or the program has ended: then false. */
+/* Reads the terminal until the text has come.  False if the program ends first. */
 static bool read_until(int terminal, const char *text)
 {
     size_t length = strlen(screen);

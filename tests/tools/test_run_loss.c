@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex run: the lock is kept while the command runs, and the exit status says when it was not. */
+/* dmutex run: the lock is kept while the command runs; if it was not, the exit status says so. */
 #include "tool.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Begins a command that holds a lock until tool_go(), or for good; $F/begun has the command's pid. */
+/* Starts a command that holds a lock until tool_go(), or forever; $F/begun contains the command's pid. */
 static pid_t start_holder(const char *options, const char *name)
 {
     pid_t pid;
@@ -80,7 +80,9 @@ static void test_run_ends_the_command_when_the_lock_is_broken(void **state)
     assert_true(tool_has_said("t/broken: the command, which had lost the lock, ended with signal 15"));
 }
 
-/* The shell of a pipeline alone would leave the pipeline's processes, which go on as if they had the lock. */
+/*
+ * Ending the shell of a pipeline alone would leave the pipeline's processes, which would go on as if they had the lock.
+ */
 static void test_run_ends_all_descendants_when_the_lock_is_broken(void **state)
 {
     pid_t pid;
@@ -96,7 +98,7 @@ static void test_run_ends_all_descendants_when_the_lock_is_broken(void **state)
     wait_until(!proc_is_alive((pid_t)tool_number("begun")));
 }
 
-/* A container with the host's /proc: there dmutex does not see its descendants, but knows its command. */
+/* In a container with the host's /proc, dmutex does not see its descendants, but it knows its command. */
 static void test_run_ends_the_command_when_proc_is_of_another_namespace(void **state)
 {
     pid_t pid;
@@ -112,7 +114,7 @@ static void test_run_ends_the_command_when_proc_is_of_another_namespace(void **s
     assert_true(tool_has_said("t/foreign: the command, which had lost the lock, ended with signal 15"));
 }
 
-/* Without a signal the command goes on to its end, and the status tells the loss all the same. */
+/* Without a signal the command runs to its end, and the exit status still reports the loss. */
 static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **state)
 {
     pid_t pid;
@@ -129,7 +131,7 @@ static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **stat
     assert_true(tool_has_said("ended with status 0"));
 }
 
-/* The signal does not wait for a reader, nor does the library's thread, and the loss is told in the end. */
+/* Neither the signal nor the library's thread waits for a reader, and the loss is reported in the end. */
 static void test_run_tells_the_loss_at_the_end_when_a_pipe_has_no_room_before(void **state)
 {
     static char text[256 * 1024];
@@ -170,7 +172,7 @@ static void test_run_sends_the_named_signal_when_the_lock_is_broken(void **state
     assert_true(tool_has_said("ended with signal 2"));
 }
 
-/* OnLost of dmutex.conf is for programs that hold a lock themselves; the command's environment stays as it is. */
+/* OnLost of dmutex.conf is for programs that hold locks themselves.  The command's environment stays as it is. */
 static void test_run_does_as_it_was_told_when_dmutex_conf_ends_programs_at_a_loss(void **state)
 {
     pid_t pid;
@@ -230,7 +232,7 @@ static void test_lock_is_free_when_the_process_group_is_killed(void **state)
     assert_status(0);
 }
 
-/* A stopped holder cannot renew: it finds the loss when it goes on, and ends the command then. */
+/* A stopped holder cannot renew.  It finds the loss when it continues, and then ends the command. */
 static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state)
 {
     pid_t pid;
@@ -245,11 +247,11 @@ static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state
 
 /* ---- descendants ------------------------------------------------------------------------- */
 
-/* A process in a session of its own, as a daemon, which the command does not wait for. */
+/* A process in its own session, like a daemon, which the command does not wait for. */
 #define LEAVES_BEHIND \
     "sh -c 'setsid sh -c \"echo \\$\\$ >$F/b; mv $F/b $F/begun; read go <$F/go\" & until test -e $F/begun; do :; done'"
 
-/* R7: as the lock of flock(1), which goes with the descriptor. */
+/* R7: like the lock of flock(1), which belongs to the descriptor. */
 static void test_run_keeps_the_lock_when_the_command_leaves_a_process_behind(void **state)
 {
     pid_t pid;
@@ -279,7 +281,7 @@ static void test_run_gives_the_lock_back_with_the_command_when_told_to_close(voi
     wait_until(!proc_is_alive((pid_t)tool_number("begun")));
 }
 
-/* R7: the shell alone would end, and what it has started would work on; when run has ended, all have. */
+/* R7: if only the shell ended, what it has started would go on.  When run has ended, all of them have. */
 static void test_run_ends_all_descendants_when_it_is_terminated(void **state)
 {
     pid_t pid;
@@ -295,7 +297,7 @@ static void test_run_ends_all_descendants_when_it_is_terminated(void **state)
     assert_false(tool_is_held("t/all"));
 }
 
-/* H10: the kernel forgets the signal of death of a process that changes its user. */
+/* H10: the kernel clears the signal of death when a process changes its user. */
 static void test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself(void **state)
 {
     pid_t pid;
@@ -312,7 +314,7 @@ static void test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself(
     wait_until(!proc_is_alive((pid_t)tool_number("begun")));
 }
 
-/* H10: what a script has started before it became dmutex run is no part of the job. */
+/* H10: what a script started before it became dmutex run is not part of the job. */
 static void test_run_leaves_other_children_alone_when_a_script_became_it(void **state)
 {
     pid_t pid, other;
@@ -331,14 +333,14 @@ static void test_run_leaves_other_children_alone_when_a_script_became_it(void **
 
 /* ---- the warden -------------------------------------------------------------------------- */
 
-/* The command's shell, which has the warden as its parent, is to write its own number last. */
+/* The command's shell, a child of the warden, must write its pid to $F/begun as its last step. */
 static pid_t warden(void)
 {
     wait_until(tool_has("begun"));
     return proc_parent((pid_t)tool_number("begun"));
 }
 
-/* What it says about the process left behind ends a program whose standard error has no reader. */
+/* What the warden prints about the process left behind would end a program whose standard error nobody reads. */
 static void test_run_keeps_the_lock_when_nobody_reads_its_errors(void **state)
 {
     pid_t pid, keeping;
@@ -355,7 +357,7 @@ static void test_run_keeps_the_lock_when_nobody_reads_its_errors(void **state)
     assert_int_equal(tool_await(pid), 0);
 }
 
-/* The warden must not wait for a reader: another, which began later, has said the same by then. */
+/* The warden must not wait for a reader: by then another one, started later, has printed the same. */
 static void test_run_is_terminated_when_its_errors_are_not_read_and_the_pipe_is_full(void **state)
 {
     pid_t pid;
@@ -372,7 +374,9 @@ static void test_run_is_terminated_when_its_errors_are_not_read_and_the_pipe_is_
     assert_false(proc_is_alive((pid_t)tool_number("begun")));
 }
 
-/* `pkill dmutex` finds both.  The kernel keeps one pending signal of a kind, and drops the second with its sender. */
+/*
+ * `pkill dmutex` finds both.  Of one kind of signal the kernel keeps one pending, and drops the second with its sender.
+ */
 static void test_run_is_terminated_when_its_warden_gets_the_same_signal(void **state)
 {
     pid_t pid = start_holder("", "t/both"), keeping = warden();
@@ -387,7 +391,7 @@ static void test_run_is_terminated_when_its_warden_gets_the_same_signal(void **s
     assert_int_equal(tool_await(pid), 143);
 }
 
-/* The kernel tells the leader of a session alone that the terminal has gone. */
+/* The kernel tells only the session leader that the terminal has hung up. */
 static void test_run_passes_the_hangup_on_when_it_leads_the_session(void **state)
 {
     int terminal, status;
@@ -408,7 +412,7 @@ static void test_run_passes_the_hangup_on_when_it_leads_the_session(void **state
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP);
 }
 
-/* There nobody finds the descendants, but the command is the warden's child. */
+/* Nobody finds descendants there, but the command is the warden's child. */
 static void test_run_signals_the_command_when_there_is_no_proc(void **state)
 {
     static const char line[] = "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec $dmutex run t/blind -- "

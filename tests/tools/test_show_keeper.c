@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex show and list name the job behind dmutex-keeper, which holds lock files for jobs. */
+/* dmutex show and list name the job that dmutex-keeper holds a lock file for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int setup(void **state)
     return host_pair_setup(state);
 }
 
-/* dmutex itself runs without the module of the hosts' programs. */
+/* dmutex itself runs without the module that the hosts' programs use. */
 static void test_show_names_the_job_when_a_keeper_of_this_host_holds_a_lock_file(void **state)
 {
     struct job *holder = host_start(a, "flock x.lock sh -c 'echo has; read go'"), *look;
@@ -33,7 +33,7 @@ static void test_show_names_the_job_when_a_keeper_of_this_host_holds_a_lock_file
     job_finish(holder);
 }
 
-/* Another host's keeper cannot be asked, and is shown as the holder. */
+/* A keeper of another host cannot be asked, and is shown as the holder. */
 static void test_show_names_the_keeper_when_it_is_of_another_host(void **state)
 {
     struct job *holder = host_start(a, "flock y.lock sh -c 'echo has; read go'"), *look;
@@ -46,7 +46,7 @@ static void test_show_names_the_keeper_when_it_is_of_another_host(void **state)
     job_finish(holder);
 }
 
-/* The keeper holds locks for others, too: a loss of the lock of dmutex run ends only the job that was run. */
+/* The keeper holds locks for others, too: when dmutex run loses its lock, only its own job is ended. */
 static void test_a_keeper_goes_on_when_the_job_that_started_it_has_lost_its_lock(void **state)
 {
     struct host *c = host_make("c", "lease=1s");

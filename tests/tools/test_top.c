@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex top: the busiest locks, deadlocks over several processes, and the screen. */
+/* dmutex top: the busiest locks, deadlocks between processes, and the screen. */
 #include "tool.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Begins to lock in the other process, and waits until it is in the queue. */
+/* Starts to lock in the other process, and waits until it is in the queue. */
 static void begin_to_lock(struct actor *actor, const char *name, int waiters)
 {
     dmutex_t mutex;
@@ -48,7 +48,7 @@ static void test_top_shows_the_most_wanted_lock_first(void **state)
     actor_end(holder);
 }
 
-/* A name that is too long for its column is cut with a mark, and inside no character. */
+/* A name too long for its column is cut, never inside a character, and marked. */
 static void test_top_marks_a_name_that_is_cut(void **state)
 {
     struct actor *holder = actor_start(the_server);
@@ -64,7 +64,7 @@ static void test_top_marks_a_name_that_is_cut(void **state)
     actor_end(holder);
 }
 
-/* Three processes in a circle, and a fourth that waits for one of them and is in no circle. */
+/* Three processes wait in a circle.  A fourth waits for one of them, but is in no circle. */
 static void test_top_names_a_deadlock_when_processes_wait_for_each_other(void **state)
 {
     static const char *const names[] = { "td/a", "td/b", "td/c" };
@@ -110,7 +110,7 @@ static void *lock_there_then_here(void *unused)
     return NULL;
 }
 
-/* Two threads of one process that wait for each other, until the process is killed. */
+/* Two threads of one process that wait for each other until the process is killed. */
 static pid_t start_deadlock(void)
 {
     pid_t pid = keeper_fork();
@@ -134,7 +134,7 @@ static bool has_deadlock(void)
     return strstr(ran.output, "\"deadlocks\":[[\"to/a\",\"to/b\"]]") || strstr(ran.output, "[[\"to/b\",\"to/a\"]]");
 }
 
-/* The threads that wait in the holder's own process are told with its renewals, by the kernel's thread ids. */
+/* A process's renewals name those of its threads that wait for its own lock, by their kernel thread ids. */
 static void test_top_names_a_deadlock_when_two_threads_of_one_process_wait_for_each_other(void **state)
 {
     pid_t pid = start_deadlock();
@@ -151,7 +151,7 @@ static void test_top_names_a_deadlock_when_two_threads_of_one_process_wait_for_e
     keeper_reap(pid);
 }
 
-/* Asserts that the JSON tells the holder in the way of a waiter, with the process and the thread. */
+/* Asserts that the JSON has the holder in the form of a waiter, with process and thread. */
 static void check_holder(const char *name, struct actor *holder)
 {
     char wanted[200];
@@ -173,7 +173,7 @@ static int count_lines(const char *text, const char *part)
     return count;
 }
 
-/* The third process waits for the second, which waits for the first; the longest wait is told first. */
+/* The third process waits for the second, which waits for the first.  The longest wait comes first. */
 static void test_top_tells_who_waits_for_whom_when_holders_wait(void **state)
 {
     struct actor *first = actor_start(the_server), *second = actor_start(the_server), *third = actor_start(the_server);
@@ -207,7 +207,7 @@ static void test_top_tells_who_waits_for_whom_when_holders_wait(void **state)
     actor_end(first);
 }
 
-/* A screen has room for some: half of the lines at most are for the waits, and no line is wrapped. */
+/* At most half of the screen's lines are for the waits, and no line wraps. */
 static void test_top_fits_the_screen_when_many_wait(void **state)
 {
     struct winsize size = { .ws_row = 13, .ws_col = 130 };
@@ -249,7 +249,7 @@ static void test_top_fits_the_screen_when_many_wait(void **state)
     actor_end(holder);
 }
 
-/* The screen is drawn again and again, until a signal. */
+/* The screen is redrawn until a signal comes. */
 static void test_top_draws_again_when_on_a_terminal(void **state)
 {
     struct winsize size = { .ws_row = 24, .ws_col = 120 };
@@ -280,8 +280,8 @@ static void test_top_draws_again_when_on_a_terminal(void **state)
 }
 
 /*
- * A waiter that is stopped is shown, and counts as none: perhaps it is dead.  The holder is stopped, too, and the keys
- * of the queue are kept: a renewal, and the end of three leases, would take the waiter away.
+ * A stopped waiter is shown but not counted, because it may be dead.  The holder is stopped, too, and the keys of the
+ * queue are made permanent: otherwise a renewal, or the end of three leases, would remove the waiter.
  */
 static void test_top_tells_silent_waiters_apart(void **state)
 {
@@ -324,7 +324,7 @@ static void test_top_says_why_when_the_server_refuses(void **state)
     assert_status(64);
 }
 
-/* Waiters that a test has killed would be told to the next test, until their leases end. */
+/* Waiters that a test has killed would show up in the next test until their leases end. */
 static int forget_all(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tools/tree: a signal for the descendants of a process, and for nobody else. */
+/* tools/tree: sends a signal to the descendants of a process, and to nobody else. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* All processes here block it, so that it stays pending with whoever has got it. */
+/* All processes here block it, so it stays pending wherever it arrives. */
 #define SENT SIGUSR1
 
 static void block_sent(void)
@@ -41,7 +41,7 @@ static pid_t make_sleeper(void)
 
 /* ---- a pid that is used again ------------------------------------------------------------ */
 
-/* Has a child, tells its pid, and tells again when it has reaped the child. */
+/* Makes a child and reports its pid; reports again when it has reaped the child. */
 static _Noreturn void be_root(int out)
 {
     pid_t child = make_sleeper();
@@ -55,7 +55,7 @@ static _Noreturn void be_root(int out)
         pause();
 }
 
-/* Lets a traced process run to its call of that number, or of kill(), with this pid or descriptor of a process. */
+/* Lets a traced process run until it makes this system call, or kill(), with this pid or process descriptor. */
 static bool run_to_call(pid_t traced, unsigned long call, pid_t pid)
 {
     struct __ptrace_syscall_info info;
@@ -91,7 +91,7 @@ static unsigned long long start_of(pid_t pid)
     return start;
 }
 
-/* A new process with a pid that was used before, in a later tick of the clock by which the kernel notes each start. */
+/* Makes a process with a pid that was used before, in a later clock tick: the kernel records start times in ticks. */
 static pid_t make_again(pid_t pid, unsigned long long start)
 {
     for (;;) {
@@ -109,8 +109,8 @@ static pid_t make_again(pid_t pid, unsigned long long start)
 }
 
 /*
- * In a namespace of pids, where nobody else takes one: the child of `root` ends just before the sender's call, and a
- * stranger gets its pid.  0: the stranger got no signal; 1: it did; else the step that failed.
+ * Runs in a pid namespace, where nobody else takes a pid: the child of `root` ends just before the sender's call, and a
+ * stranger gets its pid.  Returns 0 if the stranger got no signal, 1 if it did, else the step that failed.
  */
 static int signal_a_stranger(unsigned long call)
 {
@@ -206,7 +206,7 @@ static void test_all_descendants_get_the_signal(void **state)
     assert_int_equal(keeper_reap(pid), 0);
 }
 
-/* From now on this process has a kernel before Linux 5.3. */
+/* From here on this process sees a kernel before Linux 5.3. */
 static bool age_kernel(void)
 {
     struct sock_filter code[] = {
@@ -220,7 +220,7 @@ static bool age_kernel(void)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* A pid alone may be anybody's: the caller is told, and signals the child that it has not reaped. */
+/* A pid alone may belong to anybody: the caller gets false, and signals the child that it has not reaped. */
 static void test_nobody_gets_a_signal_when_the_kernel_has_no_descriptors_of_processes(void **state)
 {
     pid_t pid = keeper_fork();
@@ -240,8 +240,8 @@ static void test_nobody_gets_a_signal_when_the_kernel_has_no_descriptors_of_proc
 }
 
 /*
- * A container may have the /proc of the host, in which all processes have other numbers: nobody is taken for a
- * descendant there, and the caller is told.
+ * A container may have the host's /proc, where all processes have other numbers: nobody there is taken for a
+ * descendant, and the caller gets false.
  */
 static void test_nobody_gets_a_signal_when_proc_is_of_another_namespace(void **state)
 {

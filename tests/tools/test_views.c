@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex show, list, token and wait: words for people, JSON, and the rights on the server. */
+/* dmutex show, list, token and wait: text for people, JSON, and the rights on the server. */
 #include "tool.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ static const char *as_shown(struct actor *actor)
     return text;
 }
 
-/* Now, as JSON has moments. */
+/* The current time, as JSON has it. */
 static void write_now(char ret_text[40])
 {
     struct timespec now;
@@ -71,7 +71,7 @@ static void test_show_tells_holder_and_queue_when_a_lock_is_held(void **state)
     actor_end(holder);
 }
 
-/* The lease is the holder's, and the program is the command's. */
+/* The lease is that of the holder, and the program is the command. */
 static void test_show_tells_the_command_when_run_holds_the_lock(void **state)
 {
     pid_t pid = tool_start("exec $dmutex run --lease 60000 t/job -- sh -c 'echo >$F/begun; read go <$F/go'");
@@ -109,7 +109,7 @@ static void test_show_tells_the_end_of_a_hold_when_nobody_holds(void **state)
 
 /* ---- show: the last holder --------------------------------------------------------------- */
 
-/* The free mutex was last held by this process, and the hold ended so; the words for people, and in JSON. */
+/* Asserts that this process was the last holder, and how the hold ended: `sentence` for people, `word` in JSON. */
 static void assert_last(const char *name, pid_t pid, const char *sentence, const char *word)
 {
     char line[200];
@@ -157,7 +157,7 @@ static void test_show_tells_the_last_holder_when_it_has_unlocked(void **state)
     assert_last("tt/x", pid, "unlocked", "unlocked");
 }
 
-/* The hold ended with its lease, also with one that was renewed, and each look tells the same end. */
+/* The hold ended with its lease, even one that was renewed, and every look shows the same end. */
 static void test_show_tells_the_last_holder_when_it_was_killed(void **state)
 {
     struct actor *dead = actor_start(the_server);
@@ -179,7 +179,7 @@ static void test_show_tells_the_last_holder_when_it_was_killed(void **state)
         wait_until(side_int(the_server->side, "PTTL dmutex:{tt}:state:dead") < 7 * 24 * 3600000 - 3000);
     }
     assert_true(held_ms[0] > 2000);
-    assert_within(held_ms[1], held_ms[0] - 100, held_ms[0] + 100); /* some roundings to a ms */
+    assert_within(held_ms[1], held_ms[0] - 100, held_ms[0] + 100); /* rounded to ms several times */
 }
 
 static void test_show_tells_the_last_holder_when_its_lock_was_broken(void **state)
@@ -203,7 +203,7 @@ static void test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable(void
     (void)state;
     actor_do(dead, "0", "init tt/last robust");
     actor_do(dead, "0", "lock tt/last");
-    actor_end(dead); /* exit() tells the death */
+    actor_end(dead); /* exit() reports the death */
     assert_last("tt/last", pid_of_dead, NOT_GIVEN_BACK, "died");
     actor_do(last, "0", "init tt/last robust");
     actor_do(last, "EOWNERDEAD", "lock tt/last");
@@ -212,7 +212,7 @@ static void test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable(void
     actor_end(last);
 }
 
-/* A handoff needs no memory: the last holder is the one whom nobody came after.  A wait gives the mutex back. */
+/* A handoff leaves no record: the last holder is the one with no successor.  A wait gives the mutex back. */
 static void test_show_tells_the_last_holder_when_the_lock_was_handed_on(void **state)
 {
     struct actor *first = actor_start_holder(the_server, "tt/on", ""), *last = actor_start(the_server);
@@ -257,7 +257,7 @@ static void test_show_tells_conditions_when_some_wait_there(void **state)
     actor_end(waiter);
 }
 
-/* A script can compare the moments of two looks: is it the same hold? */
+/* A script can compare the times in two outputs: is it the same hold? */
 static void test_json_tells_one_moment_when_a_hold_is_looked_at_again(void **state)
 {
     char before[40], after[40];
@@ -274,7 +274,10 @@ static void test_json_tells_one_moment_when_a_hold_is_looked_at_again(void **sta
     actor_end(holder);
 }
 
-/* A condition is no free mutex, as `list` says, too; a mutex of the same name is shown beside the condition. */
+/*
+ * The name of a condition is not a free mutex, in `list` either.  A mutex of the same name is shown next to the
+ * condition.
+ */
 static void test_show_tells_the_waiters_when_the_name_is_of_a_condition(void **state)
 {
     struct actor *waiter = actor_start(the_server), *holder;
@@ -305,7 +308,7 @@ static void test_show_tells_the_waiters_when_the_name_is_of_a_condition(void **s
     actor_end(waiter);
 }
 
-/* A process that keeps its lease is the holder, though no thread of it may be inside. */
+/* A process that keeps its lease is the holder, even though none of its threads may be inside. */
 static void test_show_says_kept_when_the_process_keeps_the_lease(void **state)
 {
     struct actor *keeper = actor_start(the_server);
@@ -347,7 +350,7 @@ static void test_list_tells_what_is_held_when_asked(void **state)
     actor_end(b);
 }
 
-/* The table has words for people, as `show`; only --json has the words of programs. */
+/* The table, like `show`, has text for people; only --json has the words for programs. */
 static void test_list_says_why_a_free_lock_is_listed(void **state)
 {
     struct actor *dead = actor_start(the_server), *last = actor_start(the_server);
@@ -376,7 +379,7 @@ static void test_list_says_why_a_free_lock_is_listed(void **state)
     actor_end(last);
 }
 
-/* SCAN has a cursor, and the script takes a hundred names: each name comes once. */
+/* SCAN has a cursor, and the script takes a hundred names at once.  Still, each name comes once. */
 static void test_list_tells_each_name_once_when_there_are_thousands(void **state)
 {
     enum { NAMES = 2500 };
@@ -407,7 +410,7 @@ static void lock_once(const char *name)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Each byte that a name can have: the JSON is well formed, and "encoded" has the name without a loss. */
+/* Names with every possible byte: the JSON is well-formed, and "encoded" loses nothing. */
 static void test_json_is_well_formed_when_names_have_any_byte(void **state)
 {
     char name[] = "tb/x?y";
@@ -429,8 +432,8 @@ static void test_json_is_well_formed_when_names_have_any_byte(void **state)
     assert_string_equal(ran.output, "256 True\n");
 }
 
-/* A terminal gets no byte that it would obey, whether of a name or of another process's label. */
-static void test_words_are_clean_when_names_and_labels_have_controls(void **state)
+/* No byte of a name, or of another process's label, reaches the terminal if it would obey it. */
+static void test_subcommands_are_clean_when_names_and_labels_have_controls(void **state)
 {
     (void)state;
     side_text(the_server->side, "HSET dmutex:{tw}:lock:x h 1");
@@ -468,7 +471,7 @@ static void test_words_are_clean_when_names_and_labels_have_controls(void **stat
     side_text(the_server->side, "DEL dmutex:{tw}:state:x");
 }
 
-/* Keys of other programs that look alike are passed over; keys that stand in the way of a name are told. */
+/* Other programs' keys that look similar are passed over; keys in the way of a name are reported. */
 static void test_list_tells_a_fault_when_a_key_is_not_ours(void **state)
 {
     (void)state;
@@ -542,25 +545,26 @@ static void test_wait_returns_when_the_present_hold_ends(void **state)
 
 /* ---- servers ----------------------------------------------------------------------------- */
 
-static const char *const words[] = { "show t/x",     "show --json t/x", "list", "list --json",
-                                     "token t/x",    "wait t/x",        "top",  "top --json",
-                                     "break -y t/x", "run t/x true" };
+static const char *const subcommands[] = { "show t/x",     "show --json t/x", "list", "list --json",
+                                           "token t/x",    "wait t/x",        "top",  "top --json",
+                                           "break -y t/x", "run t/x true" };
 
-static void test_words_say_why_when_the_server_cannot_be_used(void **state)
+static void test_subcommands_say_why_when_the_server_cannot_be_used(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        command_run("DMUTEX_URL='unix://'$F'/nobody?connect_timeout=50&command_timeout=50' exec $dmutex %s", words[i]);
+    for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
+        command_run("DMUTEX_URL='unix://'$F'/nobody?connect_timeout=50&command_timeout=50' exec $dmutex %s",
+                    subcommands[i]);
         assert_status(69);
         assert_errors("/nobody");
         assert_string_equal(ran.output, "");
-        command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex %s", the_server->path, words[i]);
+        command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex %s", the_server->path, subcommands[i]);
         assert_status(77);
         assert_errors("the password or user is refused");
-        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("-eval"), words[i]);
+        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("-eval"), subcommands[i]);
         assert_status(77);
         assert_errors("NOPERM");
-        command_run("unset DMUTEX_URL; exec $dmutex %s", words[i]);
+        command_run("unset DMUTEX_URL; exec $dmutex %s", subcommands[i]);
         assert_status(78);
     }
     server_stop(the_server);
@@ -569,19 +573,19 @@ static void test_words_say_why_when_the_server_cannot_be_used(void **state)
     assert_status(69);
 }
 
-/* A list, also that of top, needs a right that locking does not need.  There is nothing to break, which is status 1. */
-static void test_words_need_no_more_than_the_documented_rights_but_list(void **state)
+/* A list, top's too, needs a right that locking does not need.  There is nothing to break, which is status 1. */
+static void test_subcommands_need_no_more_than_the_documented_rights_but_list(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        bool is_list = strncmp(words[i], "list", 4) == 0 || strncmp(words[i], "top", 3) == 0;
-        bool is_break = strncmp(words[i], "break", 5) == 0;
+    for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
+        bool is_list = strncmp(subcommands[i], "list", 4) == 0 || strncmp(subcommands[i], "top", 3) == 0;
+        bool is_break = strncmp(subcommands[i], "break", 5) == 0;
 
-        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user(""), words[i]);
+        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user(""), subcommands[i]);
         assert_status(is_list ? 77 : is_break ? 1 : 0);
         if (is_list)
             assert_errors("+scan");
-        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("+scan"), words[i]);
+        command_run("DMUTEX_URL='%s' exec $dmutex %s", tool_user("+scan"), subcommands[i]);
         assert_status(is_break);
         if (!is_break)
             assert_string_equal(ran.errors, "");
@@ -590,7 +594,7 @@ static void test_words_need_no_more_than_the_documented_rights_but_list(void **s
     assert_output("conditions are not known");
 }
 
-static void test_words_refuse_when_the_usage_is_wrong(void **state)
+static void test_subcommands_refuse_when_the_usage_is_wrong(void **state)
 {
     static const char *const bad[] = { "",         "nonsense",    "show",         "show a b", "show --nonsense a",
                                        "show /x",  "list a b",    "list --x",     "token",    "token -x a",
@@ -624,7 +628,7 @@ static void test_help_tells_all_words_when_asked(void **state)
     assert_string_equal(ran.output, "dmutex " DMUTEX_VERSION_STRING "\n");
 }
 
-/* An empty name stands in no sentence. */
+/* An empty name is left out of the sentence. */
 static void test_an_empty_name_is_told_without_an_empty_part(void **state)
 {
     static const char *const commands[] = { "run '' true", "show ''", "token ''" };
@@ -637,7 +641,7 @@ static void test_an_empty_name_is_told_without_an_empty_part(void **state)
     }
 }
 
-/* A script that reads a list must not take half of it for all of it. */
+/* A script that reads a list must not take half of it for the whole. */
 static void test_a_full_disk_is_told_when_output_is_lost(void **state)
 {
     (void)state;
@@ -664,13 +668,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_says_why_a_free_lock_is_listed),
         cmocka_unit_test(test_list_tells_each_name_once_when_there_are_thousands),
         cmocka_unit_test(test_json_is_well_formed_when_names_have_any_byte),
-        cmocka_unit_test(test_words_are_clean_when_names_and_labels_have_controls),
+        cmocka_unit_test(test_subcommands_are_clean_when_names_and_labels_have_controls),
         cmocka_unit_test(test_list_tells_a_fault_when_a_key_is_not_ours),
         cmocka_unit_test(test_token_tells_the_newest_token_when_asked),
         cmocka_unit_test(test_wait_returns_when_the_present_hold_ends),
-        cmocka_unit_test(test_words_say_why_when_the_server_cannot_be_used),
-        cmocka_unit_test(test_words_need_no_more_than_the_documented_rights_but_list),
-        cmocka_unit_test(test_words_refuse_when_the_usage_is_wrong),
+        cmocka_unit_test(test_subcommands_say_why_when_the_server_cannot_be_used),
+        cmocka_unit_test(test_subcommands_need_no_more_than_the_documented_rights_but_list),
+        cmocka_unit_test(test_subcommands_refuse_when_the_usage_is_wrong),
         cmocka_unit_test(test_help_tells_all_words_when_asked),
         cmocka_unit_test(test_an_empty_name_is_told_without_an_empty_part),
         cmocka_unit_test(test_a_full_disk_is_told_when_output_is_lost),

@@ -105,7 +105,7 @@ bool tool_is_held(const char *name)
     return is_locked(&mutex);
 }
 
-const struct tool_word tool_words[TOOL_WORDS] = {
+const struct tool_subcommand tool_subcommands[TOOL_WORDS] = {
     { "list", "tw/held", 0 },
     { "list --json", "\"name\":\"tw/held\"", 0 },
     { "show tw/held", "  held by   ", 0 },
@@ -120,30 +120,30 @@ const struct tool_word tool_words[TOOL_WORDS] = {
     { "wait tw/held", "", 0 },
 };
 
-void tool_use_words(const char *url)
+void tool_use_subcommands(const char *url)
 {
     struct actor *holder = actor_start_at(url);
 
     setenv("URL", url, 1);
     actor_do(holder, "0", "lock tw/held");
     for (size_t i = 0; i < TOOL_WORDS; i++) {
-        command_run("DMUTEX_URL=$URL exec $dmutex %s", tool_words[i].word);
-        assert_status(tool_words[i].status);
-        assert_output(tool_words[i].output);
+        command_run("DMUTEX_URL=$URL exec $dmutex %s", tool_subcommands[i].arguments);
+        assert_status(tool_subcommands[i].status);
+        assert_output(tool_subcommands[i].output);
     }
     assert_false(tool_has("ran"));
     actor_do(holder, "EPERM", "unlock tw/held");
     actor_end(holder);
 }
 
-/* The output as JSON has the same sentence, and each word costs a command_timeout. */
+/* The JSON output contains the same sentence.  Each subcommand takes a command_timeout. */
 void tool_check_refusals(const char *url, const char *found, const char *sentence)
 {
     setenv("URL", url, 1);
     for (size_t i = 0; i < TOOL_WORDS; i++) {
-        if (strstr(tool_words[i].word, "--json"))
+        if (strstr(tool_subcommands[i].arguments, "--json"))
             continue;
-        command_run("DMUTEX_URL=$URL exec $dmutex %s", tool_words[i].word);
+        command_run("DMUTEX_URL=$URL exec $dmutex %s", tool_subcommands[i].arguments);
         assert_status(69);
         assert_errors(sentence);
         assert_string_equal(ran.output, "");

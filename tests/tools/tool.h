@@ -15,45 +15,49 @@ int tool_setup(void **state);
 int tool_teardown(void **state);
 
 /*
- * A command in the background, which waits for the test: a line that has `read go <$F/go` in it ends there until
+ * A command in the background that waits for the test: a line that contains `read go <$F/go` stops there until
  * tool_go().  Standard error goes to $F/errors.  One at a time.
  */
 pid_t tool_start(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_go(void);
 
-/* Awaits the end: the exit status, or 128 and the signal. */
+/* Waits for the end.  Returns the exit status, or 128 plus the signal. */
 int tool_await(pid_t pid);
 
-/* True if $F/errors has the text. */
+/* True if $F/errors contains the text. */
 bool tool_has_said(const char *text);
 
-/* True if a file $F/NAME is there; a number in it. */
+/* True if the file $F/NAME exists; the number in it. */
 bool tool_has(const char *name);
 long tool_number(const char *name);
 
-/* True if the mutex of this name is held. */
+/* True if the mutex with this name is held. */
 bool tool_is_held(const char *name);
 
-/* Asserts that the output of the last command is one JSON document; false if there is no program to check it. */
+/* Asserts that the last output is one JSON document.  False if no program is installed to check it. */
 bool tool_check_json(void);
 
-/* Words of dmutex(1) that ask the server, in this order, about a lock tw/held that another process holds. */
-struct tool_word {
-    const char *word, *output;
+/* Subcommands that ask the server, in this order, about a lock tw/held that another process holds. */
+struct tool_subcommand {
+    const char *arguments, *output;
     int status;
 };
 #define TOOL_WORDS 12
-extern const struct tool_word tool_words[TOOL_WORDS];
+extern const struct tool_subcommand tool_subcommands[TOOL_WORDS];
 
-/* Each word at this URL does its work. */
-void tool_use_words(const char *url);
+/* Every subcommand works at this URL. */
+void tool_use_subcommands(const char *url);
 
 /*
- * Each word at this URL, and doctor, says the sentence and ends with 69.  found: a line of doctor's, with the sentence.
+ * Every subcommand at this URL, and doctor, prints the sentence and exits with 69. found: doctor's line that contains
+ * the sentence.
  */
 void tool_check_refusals(const char *url, const char *found, const char *sentence);
 
-/* A user of the server with the rights that dmutex(7) names and the changes, as "-hget"; its URL, until the next. */
+/*
+ * Makes a server user with the rights that dmutex(7) lists and the changes, such as "-hget".  Returns its URL, valid
+ * until the next call.
+ */
 const char *tool_user(const char *changes);
 
 #endif

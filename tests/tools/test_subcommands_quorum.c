@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex(1) at a quorum of three servers: doctor tells each fault and whether a majority is left; lists tell names. */
+/*
+ * dmutex(1) on a quorum of three servers: doctor reports each fault and whether a majority is left; lists show names.
+ */
 #include "tool.h"
 
 #include <stdio.h>
@@ -77,7 +79,7 @@ static void examine(void)
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
 }
 
-/* A line of the output: the first words, the address of a server, and the rest. */
+/* A line of the output: its first words, the address of a server, and the rest. */
 static const char *line_of(const char *words, int i, const char *behind)
 {
     static char line[400];
@@ -140,7 +142,7 @@ static void test_doctor_fails_when_no_majority_is_left(void **state)
     assert_output("fail  quorum       0 of 3 servers can be used, and a lock needs 2\n");
 }
 
-/* A server that may throw locks away has no voice. */
+/* A server that may evict locks has no vote. */
 static void test_doctor_names_the_server_that_has_a_fault(void **state)
 {
     (void)state;
@@ -153,7 +155,7 @@ static void test_doctor_names_the_server_that_has_a_fault(void **state)
     assert_output("P0    no ");
 }
 
-/* Neither has one that takes no writes, nor one that is no server. */
+/* Nor has one that refuses writes, or one that is not a server at all. */
 static void test_doctor_does_not_count_a_server_that_keeps_no_locks(void **state)
 {
     (void)state;
@@ -173,7 +175,7 @@ static void test_doctor_does_not_count_a_server_that_keeps_no_locks(void **state
     assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
 }
 
-/* Another name leads to the same server. */
+/* Another name may lead to the same server. */
 static void test_doctor_finds_a_server_that_is_named_twice(void **state)
 {
     char url[300];
@@ -191,24 +193,24 @@ static void test_doctor_finds_a_server_that_is_named_twice(void **state)
     assert_output("warn  quorum       2 of 3 servers can be used, and a lock needs 2\n");
 }
 
-/* ---- the other words --------------------------------------------------------------------- */
+/* ---- the other subcommands --------------------------------------------------------------- */
 
-static void test_all_words_do_when_all_servers_are_well(void **state)
+static void test_all_subcommands_work_when_all_servers_do(void **state)
 {
     (void)state;
-    tool_use_words(getenv("URL"));
+    tool_use_subcommands(getenv("URL"));
 }
 
-static void assert_shown(const char *word, const char *name, const char *text)
+static void assert_shown(const char *subcommand, const char *name, const char *text)
 {
-    command_run("DMUTEX_URL=$URL exec $dmutex %s %s", word, name);
+    command_run("DMUTEX_URL=$URL exec $dmutex %s %s", subcommand, name);
     assert_status(0);
     assert_output(text);
 }
 
-static void assert_unreachable(const char *words)
+static void assert_unreachable(const char *arguments)
 {
-    command_run("DMUTEX_URL=$URL exec $dmutex %s", words);
+    command_run("DMUTEX_URL=$URL exec $dmutex %s", arguments);
     assert_status(69);
     if (!strstr(ran.errors, "of 3 servers cannot be used now"))
         fail_msg("%s", ran.errors);
@@ -243,7 +245,7 @@ static bool is_on_all(const char *name)
     return is_everywhere;
 }
 
-/* The first server has lost its data, as behind a restart: the others tell. */
+/* The first server has lost its data, as by a restart.  The others know the locks. */
 static void test_lists_tell_what_a_majority_says_when_a_server_is_empty(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
@@ -264,7 +266,7 @@ static void test_lists_tell_what_a_majority_says_when_a_server_is_empty(void **s
     actor_end(holder);
 }
 
-/* The first server alone has granted the lock, as to an attempt that goes on to the others: nobody holds. */
+/* Only the first server has granted the lock, as to an attempt that has yet to ask the others: nobody holds it. */
 static void test_lists_tell_no_holder_when_one_server_alone_has_granted(void **state)
 {
     struct actor *other;
@@ -291,14 +293,14 @@ static bool is_on_none(const char *name)
     return count == 0;
 }
 
-/* One server alone may have been the last to grant to somebody else. */
+/* A single server may have been the last to grant to somebody else. */
 static void test_show_tells_the_last_holder_that_a_majority_names(void **state)
 {
     struct actor *last = actor_start_at(getenv("URL")), *other;
     char url[120], wanted[100];
 
     (void)state;
-    snprintf(wanted, sizeof wanted, "  last      test_words_quorum (process %d) on ", (int)actor_pid(last));
+    snprintf(wanted, sizeof wanted, "  last      test_subcommands_quorum (process %d) on ", (int)actor_pid(last));
     actor_do(last, "0", "lock q/last");
     wait_until(is_on_all("q/last"));
     actor_do(last, "0", "unlock q/last");
@@ -312,7 +314,7 @@ static void test_show_tells_the_last_holder_that_a_majority_names(void **state)
     assert_shown("show", "q/last", wanted);
     kill_one(1);
     assert_shown("show", "q/last", "  free\n");
-    assert_no_output("  last "); /* the two that are left name two */
+    assert_no_output("  last "); /* the two that are left disagree */
     actor_end(other);
     actor_end(last);
 }
@@ -322,18 +324,18 @@ static void test_show_tells_the_last_holder_that_a_majority_names(void **state)
     "*11\r\n$0\r\n\r\n:0\r\n:-2\r\n:7\r\n$0\r\n\r\n:0\r\n:" health \
     "\r\n:1780000000000007\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n"
 
-/* What a member that is no good may say to SCAN, and to the script that looks at a name; NULL: nothing, ever. */
+/* What a faulty member may answer to SCAN, and to the script that reads a name; NULL: never anything. */
 static const struct {
     const char *names, *data;
 } lies[] = {
-    { "*2\r\n$1\r\n7\r\n*0\r\n", "-ERR no\r\n" }, /* names without end */
-    { "*2\r\n$1\r\n0\r\n*0\r\n", VIEW("0") },     /* no name, and data of each */
+    { "*2\r\n$1\r\n7\r\n*0\r\n", "-ERR no\r\n" }, /* endless names */
+    { "*2\r\n$1\r\n0\r\n*0\r\n", VIEW("0") },     /* no names, but data of each */
     { "*2\r\n$1\r\n0\r\n*0\r\n", VIEW("2") },     /* not recoverable */
     { "-ERR no\r\n", "-ERR no\r\n" },
     { NULL, NULL },
 };
 
-/* The bad member is the first of the URL, and another server holds with the third what is listed. */
+/* The faulty member is the first in the URL.  The other two hold what is listed. */
 static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
@@ -361,7 +363,7 @@ static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state
     actor_end(holder);
 }
 
-/* It is asked last, and would have all the time that is left. */
+/* It is asked last, and could take all the time that is left. */
 static void test_lists_do_not_wait_for_a_silent_member(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
@@ -392,7 +394,7 @@ int main(int argc, char **argv)
         test(test_doctor_names_the_server_that_has_a_fault),
         test(test_doctor_does_not_count_a_server_that_keeps_no_locks),
         test(test_doctor_finds_a_server_that_is_named_twice),
-        test(test_all_words_do_when_all_servers_are_well),
+        test(test_all_subcommands_work_when_all_servers_do),
         test(test_lists_tell_the_names_when_a_server_is_down),
         test(test_lists_tell_what_a_majority_says_when_a_server_is_empty),
         test(test_lists_tell_no_holder_when_one_server_alone_has_granted),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Each word of dmutex(1) over TLS: with a client certificate, with a wrong authority, and without a certificate. */
+/*
+ * Every subcommand of dmutex(1) over TLS: with a client certificate, with a wrong authority, and without a certificate.
+ */
 #include "tool.h"
 
 #include <stdlib.h>
@@ -29,10 +31,10 @@ static int end_group(void **state)
 static void test_each_word_works_when_the_server_wants_a_certificate(void **state)
 {
     (void)state;
-    tool_use_words(with_certificate);
+    tool_use_subcommands(with_certificate);
 }
 
-/* The checks go by TLS, too: the certificate is asked for at each connection of the doctor's. */
+/* Each connection of doctor's presents the certificate, too. */
 static void test_doctor_and_acl_work_when_the_server_wants_a_certificate(void **state)
 {
     (void)state;
@@ -49,7 +51,7 @@ static void test_doctor_and_acl_work_when_the_server_wants_a_certificate(void **
     assert_output("warn  tls          verify=none");
 }
 
-/* acl asks nobody. */
+/* acl asks no server. */
 static void check_refusals(const char *url, const char *sentence)
 {
     tool_check_refusals(url, "fail  server       ", sentence);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words of dmutex(1) on a Cluster: as it should be, with a shard down, and with mistakes in the URL. */
+/* Subcommands of dmutex(1) on a Cluster: in good order, with a shard down, and with mistakes in the URL. */
 #include "tool.h"
 
 #include <stdlib.h>
@@ -21,13 +21,13 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-static void test_words_find_each_name_when_the_cluster_is_well(void **state)
+static void test_subcommands_find_each_name_when_the_cluster_is_well(void **state)
 {
     struct actor *holder = actor_start_at(cluster_url(the_cluster, OPTIONS));
     const char *names[3];
 
     (void)state;
-    tool_use_words(cluster_url(the_cluster, OPTIONS));
+    tool_use_subcommands(cluster_url(the_cluster, OPTIONS));
     for (int i = 0; i < 3; i++) {
         names[i] = cluster_group_on(the_cluster, i, "tw");
         actor_do(holder, "0", "lock %s", names[i]);
@@ -46,21 +46,21 @@ static void test_words_find_each_name_when_the_cluster_is_well(void **state)
     for (int i = 0; i < 3; i++) {
         actor_do(holder, "0", "unlock %s", names[i]);
         command_run("DMUTEX_URL=$URL exec $dmutex show %s", names[i]);
-        assert_output("  last      test_words_cluster (process ");
+        assert_output("  last      test_subcommands_cluster (process ");
         assert_output("  end       unlocked\n");
     }
     actor_end(holder);
 }
 
-/* A replica knows the way, too. */
-static void test_words_find_the_masters_when_the_url_names_a_replica(void **state)
+/* A replica knows the slot map, too. */
+static void test_subcommands_find_the_masters_when_the_url_names_a_replica(void **state)
 {
     (void)state;
-    tool_use_words(cluster_url_of(the_cluster, cluster_replica(the_cluster, 0), OPTIONS));
+    tool_use_subcommands(cluster_url_of(the_cluster, cluster_replica(the_cluster, 0), OPTIONS));
 }
 
-/* The other nodes go on without slots of their own for the dead node's names: cluster-require-full-coverage no. */
-static void test_words_go_on_at_the_other_shards_when_one_is_down(void **state)
+/* With cluster-require-full-coverage no, the other nodes go on, though nobody serves the dead node's slots. */
+static void test_subcommands_go_on_at_the_other_shards_when_one_is_down(void **state)
 {
     struct actor *holder = actor_start_at(cluster_url(the_cluster, OPTIONS));
     int master = cluster_master(the_cluster, 0), replica = cluster_replica(the_cluster, 0), other = (master + 1) % 3;
@@ -96,7 +96,7 @@ static void test_words_go_on_at_the_other_shards_when_one_is_down(void **state)
     cluster_heal(the_cluster);
 }
 
-static void test_words_say_so_when_the_cluster_stops_with_a_shard(void **state)
+static void test_subcommands_say_so_when_the_cluster_stops_with_a_shard(void **state)
 {
     int master = cluster_master(the_cluster, 0), replica = cluster_replica(the_cluster, 0), other = (master + 1) % 3;
     const char *name = cluster_group_on(the_cluster, other, "tw");
@@ -115,7 +115,7 @@ static void test_words_say_so_when_the_cluster_stops_with_a_shard(void **state)
     cluster_heal(the_cluster);
 }
 
-static void test_words_say_so_when_the_scheme_is_wrong(void **state)
+static void test_subcommands_say_so_when_the_scheme_is_wrong(void **state)
 {
     struct server *server = server_start_with(true, NULL);
     char url[200];
@@ -136,11 +136,11 @@ static void test_words_say_so_when_the_scheme_is_wrong(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_find_each_name_when_the_cluster_is_well),
-        cmocka_unit_test(test_words_find_the_masters_when_the_url_names_a_replica),
-        cmocka_unit_test(test_words_go_on_at_the_other_shards_when_one_is_down),
-        cmocka_unit_test(test_words_say_so_when_the_cluster_stops_with_a_shard),
-        cmocka_unit_test(test_words_say_so_when_the_scheme_is_wrong),
+        cmocka_unit_test(test_subcommands_find_each_name_when_the_cluster_is_well),
+        cmocka_unit_test(test_subcommands_find_the_masters_when_the_url_names_a_replica),
+        cmocka_unit_test(test_subcommands_go_on_at_the_other_shards_when_one_is_down),
+        cmocka_unit_test(test_subcommands_say_so_when_the_cluster_stops_with_a_shard),
+        cmocka_unit_test(test_subcommands_say_so_when_the_scheme_is_wrong),
     };
 
     test_begin(argc, argv);

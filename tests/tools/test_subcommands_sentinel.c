@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words of dmutex(1) on a group of Sentinel: as it should be, with a sentinel down, and with mistakes in the URL. */
+/*
+ * Subcommands of dmutex(1) on a group of Sentinel: in good order, with a sentinel down, and with mistakes in the URL.
+ */
 #include "tool.h"
 
 #include <stdlib.h>
@@ -23,12 +25,12 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-static void test_words_find_the_master_when_the_group_is_well(void **state)
+static void test_subcommands_find_the_master_when_the_group_is_well(void **state)
 {
     char wanted[100];
 
     (void)state;
-    tool_use_words(sentinels_url(&group, OPTIONS));
+    tool_use_subcommands(sentinels_url(&group, OPTIONS));
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     assert_status(0);
     snprintf(wanted, sizeof wanted, "ok    sentinel     127.0.0.1:%d says 127.0.0.1:%d, with 2 replicas and 2 other",
@@ -41,7 +43,7 @@ static void test_words_find_the_master_when_the_group_is_well(void **state)
     assert_output("(A8)");
 }
 
-/* A sentinel goes on to say another master, because the number of the promotion is the same. */
+/* The sentinel keeps naming another master, because the epoch of its failover is the same. */
 static void test_doctor_says_how_to_unite_sentinels_that_name_two_masters(void **state)
 {
     struct side *other = group.sentinel[2]->side;
@@ -70,7 +72,7 @@ static void test_show_tells_the_last_holder_when_the_master_was_replaced(void **
     char wanted[100];
 
     (void)state;
-    snprintf(wanted, sizeof wanted, "  last      test_words_sentinel (process %d) on ", (int)actor_pid(last));
+    snprintf(wanted, sizeof wanted, "  last      test_subcommands_sentinel (process %d) on ", (int)actor_pid(last));
     actor_do(last, "0", "lock tw/last");
     actor_do(last, "0", "unlock tw/last");
     wait_until(side_int(group.data[sentinels_master(&group, 0)]->side, "WAIT 2 100") == 2);
@@ -95,7 +97,7 @@ static void test_doctor_warns_when_sentinels_replace_a_master_too_soon(void **st
         assert_true(side_try(group.sentinel[i]->side, "SENTINEL SET mymaster down-after-milliseconds 2000"));
 }
 
-/* Finding 130: the command line gives a server that starts again its first role. */
+/* Finding 130: a server configured by its command line restarts in its first role. */
 static void test_doctor_warns_when_a_server_of_the_group_has_no_file(void **state)
 {
     struct server *master = server_start_with(true, NULL), *sentinel;
@@ -105,7 +107,7 @@ static void test_doctor_warns_when_a_server_of_the_group_has_no_file(void **stat
     snprintf(text, sizeof text, "sentinel monitor mymaster 127.0.0.1 %d 1\n", master->port);
     sentinel = server_start_by_file(text, "--sentinel");
     snprintf(text, sizeof text, "redis+sentinel://127.0.0.1:%d/mymaster" OPTIONS, sentinel->port);
-    tool_use_words(text);
+    tool_use_subcommands(text);
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     assert_status(0);
     assert_output("warn  file         the server has no configuration file");
@@ -114,11 +116,11 @@ static void test_doctor_warns_when_a_server_of_the_group_has_no_file(void **stat
     server_end(master);
 }
 
-static void test_doctor_warns_and_words_go_on_when_a_sentinel_is_down(void **state)
+static void test_doctor_warns_and_subcommands_go_on_when_a_sentinel_is_down(void **state)
 {
     (void)state;
     server_kill(group.sentinel[0]);
-    tool_use_words(sentinels_url(&group, OPTIONS));
+    tool_use_subcommands(sentinels_url(&group, OPTIONS));
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     assert_status(0);
     assert_output("warn  sentinel     127.0.0.1:");
@@ -128,7 +130,7 @@ static void test_doctor_warns_and_words_go_on_when_a_sentinel_is_down(void **sta
     server_restart(group.sentinel[0]);
 }
 
-/* A rule, or some with blanks between them. */
+/* Sets a rule, or several with blanks between them. */
 static void set_user(const char *user, const char *rules)
 {
     char copy[400], *rest = copy, *rule;
@@ -140,13 +142,13 @@ static void set_user(const char *user, const char *rules)
     }
 }
 
-/* Without the sentinels' ids there is no lock; without their messages a failover is seen later. */
+/* Without the sentinels' ids there is no lock; without their messages a failover is noticed later. */
 static void test_doctor_names_the_rights_that_the_sentinels_user_lacks(void **state)
 {
     char wanted[100];
 
     (void)state;
-    tool_use_words(sentinels_url(&group, OPTIONS));
+    tool_use_subcommands(sentinels_url(&group, OPTIONS));
     set_user("default", "-sentinel|myid");
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     set_user("default", "+@all");
@@ -197,7 +199,7 @@ static void test_doctor_counts_a_sentinel_once_when_it_is_listed_by_two_names(vo
     (void)state;
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d,localhost:%d,127.0.0.1:%d/mymaster" OPTIONS,
              group.sentinel[0]->port, group.sentinel[0]->port, group.sentinel[1]->port);
-    tool_use_words(url);
+    tool_use_subcommands(url);
     command_run("DMUTEX_URL=$URL exec $dmutex doctor");
     assert_status(0);
     snprintf(wanted, sizeof wanted, "localhost:%d is the sentinel 127.0.0.1:%d, and has one vote\n",
@@ -206,7 +208,7 @@ static void test_doctor_counts_a_sentinel_once_when_it_is_listed_by_two_names(vo
     assert_output("ok    sentinels    2 of 3 agree on the master\n");
 }
 
-static void test_words_say_so_when_the_sentinels_know_no_such_master(void **state)
+static void test_subcommands_say_so_when_the_sentinels_know_no_such_master(void **state)
 {
     char url[200];
 
@@ -218,7 +220,7 @@ static void test_words_say_so_when_the_sentinels_know_no_such_master(void **stat
     assert_output("-> correct the name in the URL");
 }
 
-static void test_words_say_so_when_a_server_stands_in_the_place_of_sentinels(void **state)
+static void test_subcommands_say_so_when_a_server_stands_in_the_place_of_sentinels(void **state)
 {
     char url[200];
 
@@ -229,7 +231,7 @@ static void test_words_say_so_when_a_server_stands_in_the_place_of_sentinels(voi
     assert_output("-> the URL must list sentinels");
 }
 
-/* The sentinels have a login of their own, which is not the data servers'. */
+/* The sentinels have a login of their own, different from the data servers'. */
 static void test_doctor_asks_for_the_sentinels_login_when_they_want_one(void **state)
 {
     struct server *sentinel = server_start_with(true, NULL); /* answers NOAUTH, as a sentinel does */
@@ -247,18 +249,18 @@ static void test_doctor_asks_for_the_sentinels_login_when_they_want_one(void **s
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_find_the_master_when_the_group_is_well),
+        cmocka_unit_test(test_subcommands_find_the_master_when_the_group_is_well),
         cmocka_unit_test(test_doctor_says_how_to_unite_sentinels_that_name_two_masters),
         cmocka_unit_test(test_show_tells_the_last_holder_when_the_master_was_replaced),
         cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
         cmocka_unit_test(test_doctor_warns_when_a_server_of_the_group_has_no_file),
-        cmocka_unit_test(test_doctor_warns_and_words_go_on_when_a_sentinel_is_down),
+        cmocka_unit_test(test_doctor_warns_and_subcommands_go_on_when_a_sentinel_is_down),
         cmocka_unit_test(test_doctor_asks_for_the_sentinels_login_when_they_want_one),
         cmocka_unit_test(test_doctor_names_the_rights_that_the_sentinels_user_lacks),
         cmocka_unit_test(test_doctor_finds_all_rights_when_the_sentinels_user_has_those_of_acl),
         cmocka_unit_test(test_doctor_counts_a_sentinel_once_when_it_is_listed_by_two_names),
-        cmocka_unit_test(test_words_say_so_when_the_sentinels_know_no_such_master),
-        cmocka_unit_test(test_words_say_so_when_a_server_stands_in_the_place_of_sentinels),
+        cmocka_unit_test(test_subcommands_say_so_when_the_sentinels_know_no_such_master),
+        cmocka_unit_test(test_subcommands_say_so_when_a_server_stands_in_the_place_of_sentinels),
     };
 
     test_begin(argc, argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex names: see names.c. */
+/* dmutex names; see names.c. */
 #include <stdio.h>
 
 #include "names.h"
@@ -48,7 +48,7 @@ static int run(int argc, char **argv)
     return result == NAMES_TROUBLE ? TOOL_NO_INPUT : result ? TOOL_NO : 0;
 }
 
-const struct word word_names = {
+const struct subcommand subcommand_names = {
     .name = "names",
     .arguments = "[--json] [--diff] FILE...",
     .purpose = "list the names of the static initialisers in a program, library or object file",
