@@ -96,7 +96,7 @@ static void test_nothing_is_found_when_one_was_killed_while_it_gave_back(void **
 }
 
 /* A thread locks a mutex again after a loss: the hold is fresh, and no finding. */
-static void test_nothing_is_found_when_a_lost_mutex_is_locked_anew(void **state)
+static void test_nothing_is_found_when_a_lost_mutex_is_locked_again(void **state)
 {
     (void)state;
     lock(0, NAME_NORMAL, 10);
@@ -149,7 +149,7 @@ static void test_two_owners_are_found(void **state)
 }
 
 /* Two holds overlap if the first is certain for one nanosecond of the second; the last nanosecond counts. */
-static void test_two_owners_are_found_when_a_token_may_be_untold(void **state)
+static void test_two_owners_are_found_when_a_token_may_be_missing(void **state)
 {
     (void)state;
     history->may_be_untold = true;
@@ -160,7 +160,7 @@ static void test_two_owners_are_found_when_a_token_may_be_untold(void **state)
     assert_found(FOUND_OVERLAP);
 }
 
-static void test_a_token_is_found_that_nobody_can_tell(void **state)
+static void test_a_token_is_found_that_nobody_can_know(void **state)
 {
     (void)state;
     lock(0, NAME_NORMAL, 10);
@@ -200,7 +200,7 @@ static void test_two_owners_are_found_when_the_first_was_confirmed(void **state)
     assert_found(FOUND_OVERLAP);
 }
 
-static void test_two_owners_are_found_when_one_is_behind_a_wait(void **state)
+static void test_two_owners_are_found_when_one_comes_after_a_wait(void **state)
 {
     (void)state;
     lock(0, NAME_TABLE, 10);
@@ -323,7 +323,7 @@ static void test_a_relock_is_found_of_a_lost_recursive_mutex(void **state)
 }
 
 /* A lost hold of a recursive mutex must not come back after a lock has said EPERM. */
-static void test_a_relock_is_found_when_the_lock_before_had_told_the_loss(void **state)
+static void test_a_relock_is_found_when_the_lock_before_had_reported_the_loss(void **state)
 {
     (void)state;
     lose(0, NAME_RECURSIVE);
@@ -351,7 +351,7 @@ static void test_an_unlock_is_found_of_who_owned_nothing(void **state)
 }
 
 /* An unlock must say EPERM if a lock before has said EPERM. */
-static void test_an_unlock_is_found_of_a_hold_whose_loss_was_told(void **state)
+static void test_an_unlock_is_found_of_a_hold_whose_loss_was_reported(void **state)
 {
     (void)state;
     lose(0, NAME_RECURSIVE);
@@ -360,7 +360,7 @@ static void test_an_unlock_is_found_of_a_hold_whose_loss_was_told(void **state)
     assert_found(FOUND_NOT_OWNER);
 }
 
-static void test_a_mending_is_found_when_nobody_died(void **state)
+static void test_a_repair_is_found_when_nobody_died(void **state)
 {
     (void)state;
     lock(0, NAME_TABLE, 10);
@@ -377,7 +377,7 @@ static void test_a_loss_is_found_that_came_within_the_promised_time(void **state
 }
 
 /* A lock of a recursive mutex must not say EPERM while the hold is certain, as an unlock must not. */
-static void test_a_loss_is_found_that_a_lock_told_within_the_promised_time(void **state)
+static void test_a_loss_is_found_that_a_lock_reported_within_the_promised_time(void **state)
 {
     (void)state;
     lock(0, NAME_RECURSIVE, 10);
@@ -505,15 +505,15 @@ int main(void)
         test(test_nothing_is_found_when_a_hold_was_lost_after_its_time),
         test(test_nothing_is_found_when_an_owner_was_killed),
         test(test_nothing_is_found_when_one_was_killed_while_it_gave_back),
-        test(test_nothing_is_found_when_a_lost_mutex_is_locked_anew),
+        test(test_nothing_is_found_when_a_lost_mutex_is_locked_again),
         test(test_nothing_is_found_when_a_lost_recursive_mutex_refuses_until_unlock),
         test(test_nothing_is_found_when_a_wait_gives_a_hold_up),
         test(test_two_owners_are_found),
-        test(test_two_owners_are_found_when_a_token_may_be_untold),
-        test(test_a_token_is_found_that_nobody_can_tell),
+        test(test_two_owners_are_found_when_a_token_may_be_missing),
+        test(test_a_token_is_found_that_nobody_can_know),
         test(test_two_owners_are_found_when_the_first_is_certain_for_a_moment_more),
         test(test_two_owners_are_found_when_the_first_was_confirmed),
-        test(test_two_owners_are_found_when_one_is_behind_a_wait),
+        test(test_two_owners_are_found_when_one_comes_after_a_wait),
         test(test_two_owners_are_found_when_a_third_was_there_in_between),
         test(test_a_token_is_found_that_is_the_same_again),
         test(test_a_hold_is_found_that_is_lost_at_once),
@@ -525,13 +525,13 @@ int main(void)
         test(test_a_depth_is_found_that_an_unlock_did_not_lower),
         test(test_a_relock_is_found_that_has_another_token),
         test(test_a_relock_is_found_of_a_lost_recursive_mutex),
-        test(test_a_relock_is_found_when_the_lock_before_had_told_the_loss),
+        test(test_a_relock_is_found_when_the_lock_before_had_reported_the_loss),
         test(test_a_relock_is_found_that_should_not_succeed),
         test(test_an_unlock_is_found_of_who_owned_nothing),
-        test(test_an_unlock_is_found_of_a_hold_whose_loss_was_told),
-        test(test_a_mending_is_found_when_nobody_died),
+        test(test_an_unlock_is_found_of_a_hold_whose_loss_was_reported),
+        test(test_a_repair_is_found_when_nobody_died),
         test(test_a_loss_is_found_that_came_within_the_promised_time),
-        test(test_a_loss_is_found_that_a_lock_told_within_the_promised_time),
+        test(test_a_loss_is_found_that_a_lock_reported_within_the_promised_time),
         test(test_a_stale_token_is_found_of_who_is_certain),
         test(test_wrong_results_are_found),
         test(test_a_refusal_is_found_of_a_lost_mutex_that_is_not_recursive),

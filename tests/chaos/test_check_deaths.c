@@ -13,7 +13,7 @@ static void kill_track(unsigned track)
 
 /* ---- right histories --------------------------------------------------------------------- */
 
-static void test_nothing_is_found_when_a_death_is_told(void **state)
+static void test_nothing_is_found_when_a_death_is_reported(void **state)
 {
     (void)state;
     lock(0, NAME_TABLE, 10);
@@ -43,7 +43,7 @@ static void test_nothing_is_found_when_one_was_killed_in_a_call_that_gives_back(
 }
 
 /* A lost hold was a death, which another holder was told before the kill. */
-static void test_nothing_is_found_when_the_loss_was_told_before_the_kill(void **state)
+static void test_nothing_is_found_when_the_loss_was_reported_before_the_kill(void **state)
 {
     (void)state;
     lock(0, NAME_TABLE, 10);
@@ -96,7 +96,7 @@ static void test_nothing_is_found_when_the_server_may_forget(void **state)
 }
 
 /* A hold that was lost before its token could be told has no place in the order of tokens. */
-static void test_nothing_is_found_when_a_token_may_be_untold(void **state)
+static void test_nothing_is_found_when_a_token_may_be_missing(void **state)
 {
     (void)state;
     history->may_be_untold = true;
@@ -124,7 +124,7 @@ static void test_nothing_is_found_when_threads_hand_a_hold_on(void **state)
 
 /* ---- corrupted histories ----------------------------------------------------------------- */
 
-static void test_a_death_is_found_that_nobody_was_told(void **state)
+static void test_a_death_is_found_that_nobody_learned_of(void **state)
 {
     (void)state;
     lock(0, NAME_TABLE, 10);
@@ -135,7 +135,7 @@ static void test_a_death_is_found_that_nobody_was_told(void **state)
 }
 
 /* The next holder by the token counts, not the next call that returned. */
-static void test_a_death_is_found_that_the_next_holder_was_not_told(void **state)
+static void test_a_death_is_found_that_the_next_holder_did_not_learn_of(void **state)
 {
     (void)state;
     lock(0, NAME_TABLE, 10);
@@ -183,16 +183,16 @@ static void test_two_owners_are_found_that_one_grant_let_in(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(test_nothing_is_found_when_a_death_is_told),
+        test(test_nothing_is_found_when_a_death_is_reported),
         test(test_nothing_is_found_when_one_was_killed_in_a_call_that_gives_back),
-        test(test_nothing_is_found_when_the_loss_was_told_before_the_kill),
+        test(test_nothing_is_found_when_the_loss_was_reported_before_the_kill),
         test(test_nothing_is_found_when_the_mutex_is_not_robust),
         test(test_nothing_is_found_when_one_object_of_the_name_is_not_robust),
         test(test_nothing_is_found_when_the_server_may_forget),
-        test(test_nothing_is_found_when_a_token_may_be_untold),
+        test(test_nothing_is_found_when_a_token_may_be_missing),
         test(test_nothing_is_found_when_threads_hand_a_hold_on),
-        test(test_a_death_is_found_that_nobody_was_told),
-        test(test_a_death_is_found_that_the_next_holder_was_not_told),
+        test(test_a_death_is_found_that_nobody_learned_of),
+        test(test_a_death_is_found_that_the_next_holder_did_not_learn_of),
         test(test_a_death_is_found_of_a_hold_that_was_handed_on),
         test(test_a_death_is_found_that_an_object_reports_which_is_not_robust),
         test(test_two_owners_are_found_that_one_grant_let_in),

@@ -22,20 +22,20 @@ static void change_places(unsigned faults, bool has_grace)
     runs_assert_nothing_found();
 }
 
-static void test_nobody_owns_beside_another_when_the_server_fails_over(void **state)
+static void test_no_two_own_at_once_when_the_server_fails_over(void **state)
 {
     (void)state;
     change_places(FAULTS_OF_FAILOVER, true);
 }
 
 /* No two threads own a mutex when servers change places by FAILOVER, also without grace: no write is lost. */
-static void test_nobody_owns_beside_another_when_the_server_fails_over_without_grace(void **state)
+static void test_no_two_own_at_once_when_the_server_fails_over_without_grace(void **state)
 {
     (void)state;
     change_places(FAULTS_OF_FAILOVER, false);
 }
 
-static void test_nobody_owns_beside_another_when_servers_are_switched_by_hand(void **state)
+static void test_no_two_own_at_once_when_servers_are_switched_by_hand(void **state)
 {
     (void)state;
     change_places(FAULTS_OF_SWITCH, true);
@@ -46,9 +46,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
-        RUNS_TEST(test_nobody_owns_beside_another_when_the_server_fails_over),
-        RUNS_TEST(test_nobody_owns_beside_another_when_the_server_fails_over_without_grace),
-        RUNS_TEST(test_nobody_owns_beside_another_when_servers_are_switched_by_hand),
+        RUNS_TEST(test_no_two_own_at_once_when_the_server_fails_over),
+        RUNS_TEST(test_no_two_own_at_once_when_the_server_fails_over_without_grace),
+        RUNS_TEST(test_no_two_own_at_once_when_servers_are_switched_by_hand),
     };
 
     runs_prepare(argc, argv);

@@ -16,7 +16,7 @@ static void promote(bool hands_on)
     runs_strike(hands_on, FAULTS_OF_PROMOTION, IN_A_ROUND, 0);
 }
 
-static void test_nobody_owns_beside_another_when_replicas_are_promoted(void **state)
+static void test_no_two_own_at_once_when_replicas_are_promoted(void **state)
 {
     long promotions = count_from("DMUTEX_TEST_PROMOTIONS", 20, 100);
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
         RUNS_TEST(test_two_own_when_there_is_no_grace),
         RUNS_TEST(test_two_own_when_there_is_no_grace_and_leases_are_kept),
-        RUNS_TEST(test_nobody_owns_beside_another_when_replicas_are_promoted),
+        RUNS_TEST(test_no_two_own_at_once_when_replicas_are_promoted),
     };
 
     runs_prepare(argc, argv);

@@ -56,13 +56,13 @@ static void must_nobody_own_beside_another(int servers, long count)
     runs_assert_nothing_found();
 }
 
-static void test_nobody_owns_beside_another_by_three_servers(void **state)
+static void test_no_two_own_at_once_on_three_servers(void **state)
 {
     (void)state;
     must_nobody_own_beside_another(3, count_from("DMUTEX_TEST_QUORUM", 25, 250));
 }
 
-static void test_nobody_owns_beside_another_by_five_servers(void **state)
+static void test_no_two_own_at_once_on_five_servers(void **state)
 {
     (void)state;
     must_nobody_own_beside_another(5, count_from("DMUTEX_TEST_QUORUM", 15, 150));
@@ -78,7 +78,7 @@ static void test_tokens_rise_when_clocks_are_apart(void **state)
     runs_assert_nothing_found();
 }
 
-static void test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks(void **state)
+static void test_no_two_own_at_once_when_servers_come_back_with_wrong_clocks(void **state)
 {
     const long *found = tally.verdict.found;
 
@@ -95,10 +95,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         RUNS_TEST(test_two_own_when_there_is_no_grace),
         RUNS_TEST(test_two_own_when_the_clocks_of_a_minority_are_set_forward),
-        RUNS_TEST(test_nobody_owns_beside_another_by_three_servers),
-        RUNS_TEST(test_nobody_owns_beside_another_by_five_servers),
+        RUNS_TEST(test_no_two_own_at_once_on_three_servers),
+        RUNS_TEST(test_no_two_own_at_once_on_five_servers),
         RUNS_TEST(test_tokens_rise_when_clocks_are_apart),
-        RUNS_TEST(test_nobody_owns_beside_another_when_servers_come_back_with_wrong_clocks),
+        RUNS_TEST(test_no_two_own_at_once_when_servers_come_back_with_wrong_clocks),
     };
 
     runs_prepare(argc, argv);

@@ -54,7 +54,7 @@ static void test_nothing_is_lost_when_slots_move(void **state)
     runs_assert_nothing_found();
 }
 
-static void test_nobody_owns_beside_another_when_shards_fail_over(void **state)
+static void test_no_two_own_at_once_when_shards_fail_over(void **state)
 {
     long failovers = count_from("DMUTEX_TEST_SHARDS", 10, 100);
 
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         RUNS_TEST(test_two_own_when_there_is_no_grace),
         RUNS_TEST(test_two_own_when_a_move_loses_keys),
         RUNS_TEST(test_nothing_is_lost_when_slots_move),
-        RUNS_TEST(test_nobody_owns_beside_another_when_shards_fail_over),
+        RUNS_TEST(test_no_two_own_at_once_when_shards_fail_over),
     };
 
     runs_prepare(argc, argv);

@@ -57,7 +57,7 @@ static void test_two_own_when_nobody_asks_the_sentinels(void **state)
     runs_assert_two_owners();
 }
 
-static void test_nobody_owns_beside_another_when_sentinels_switch(void **state)
+static void test_no_two_own_at_once_when_sentinels_switch(void **state)
 {
     long switches = count_from("DMUTEX_TEST_SWITCHES", 4, 200);
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         RUNS_TEST(test_two_own_when_nobody_asks_the_sentinels),
-        RUNS_TEST(test_nobody_owns_beside_another_when_sentinels_switch),
+        RUNS_TEST(test_no_two_own_at_once_when_sentinels_switch),
     };
 
     runs_prepare(argc, argv);

@@ -319,7 +319,7 @@ static void test_init_refuses_attr_when_not_set_up(void **state)
 }
 
 /* POSIX: a sentence for every failure, none before any (extension). */
-static void test_strerror_tells_a_sentence_when_a_call_failed(void **state)
+static void test_strerror_has_a_sentence_when_a_call_failed(void **state)
 {
     (void)state;
     assert_result(dmutexattr_init(NULL), EINVAL);
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_attr_name_is_kept_until_replaced),
         cmocka_unit_test(test_attr_name_needs_room_when_read),
         cmocka_unit_test(test_init_refuses_attr_when_not_set_up),
-        cmocka_unit_test(test_strerror_tells_a_sentence_when_a_call_failed),
+        cmocka_unit_test(test_strerror_has_a_sentence_when_a_call_failed),
     };
 
     test_begin(argc, argv);

@@ -124,7 +124,7 @@ static void test_waiters_keep_their_order_when_their_clocks_differ(void **state)
 }
 
 /* Failure 18: a killed owner's lease ends on time, for any clocks of both. */
-static void test_a_dead_owners_lock_is_had_in_time_when_the_clocks_differ(void **state)
+static void test_a_dead_owners_lock_is_acquired_in_time_when_the_clocks_differ(void **state)
 {
     (void)state;
     init_all("apart/dead");
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         APART_TEST(test_a_hold_goes_on_when_the_clock_is_wrong),
         APART_TEST(test_waiters_keep_their_order_when_their_clocks_differ),
-        APART_TEST(test_a_dead_owners_lock_is_had_in_time_when_the_clocks_differ),
+        APART_TEST(test_a_dead_owners_lock_is_acquired_in_time_when_the_clocks_differ),
         APART_TEST(test_timedlock_ends_by_its_own_clock_when_the_clocks_differ),
         APART_TEST(test_tokens_rise_when_the_clocks_differ),
         cmocka_unit_test(test_a_step_of_the_servers_clock_is_logged),

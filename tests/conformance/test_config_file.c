@@ -119,7 +119,7 @@ static struct actor *start_into(const char *errors, const char *url)
  * A lock that no other host knows is told to a process that nobody has configured, though its log is off.  The folder
  * is refused, so that no server is started.
  */
-static void test_the_fallback_is_told_when_no_server_is_configured(void **state)
+static void test_the_fallback_is_logged_when_no_server_is_configured(void **state)
 {
     static const char *const urls[] = { "DMUTEX_URL=", "DMUTEX_URL=local:" };
     char errors[400], text[2000];
@@ -154,7 +154,7 @@ static void test_the_fallback_is_told_when_no_server_is_configured(void **state)
  * A file that cannot be used is not ignored: ENOLCK and the reason, unless the program or the environment names the
  * server.
  */
-static void test_a_file_that_cannot_be_used_is_told(void **state)
+static void test_a_file_that_cannot_be_used_is_reported(void **state)
 {
     struct actor *a;
 
@@ -208,8 +208,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_file_names_the_server_when_nothing_else_does),
         cmocka_unit_test(test_the_environment_and_the_program_go_before_the_file),
         cmocka_unit_test(test_local_is_not_fallen_back_to_when_it_is_forbidden),
-        cmocka_unit_test(test_the_fallback_is_told_when_no_server_is_configured),
-        cmocka_unit_test(test_a_file_that_cannot_be_used_is_told),
+        cmocka_unit_test(test_the_fallback_is_logged_when_no_server_is_configured),
+        cmocka_unit_test(test_a_file_that_cannot_be_used_is_reported),
         cmocka_unit_test(test_the_file_sets_what_the_environment_leaves_out),
         cmocka_unit_test(test_nothing_is_left),
     };

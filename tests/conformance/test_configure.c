@@ -196,7 +196,7 @@ static void test_lock_owns_when_the_password_is_right(void **state)
 /* ---- names of this process --------------------------------------------------------------- */
 
 /* getinfo tells all facts of an owner elsewhere: host, program, process, depth, token, waiters. */
-static void test_getinfo_tells_the_owner_when_held(void **state)
+static void test_getinfo_reports_the_owner_when_held(void **state)
 {
     static const char *const hosts[][2] = {
         { "rack7", "rack7" },
@@ -236,7 +236,7 @@ static void test_getinfo_tells_the_owner_when_held(void **state)
 }
 
 /* Of a free mutex: no owner, the last token, and texts that are empty. */
-static void test_getinfo_tells_nobody_when_free(void **state)
+static void test_getinfo_reports_nobody_when_free(void **state)
 {
     dmutex_info_t info, fresh = { .struct_size = sizeof fresh };
     uint64_t token;
@@ -336,7 +336,7 @@ static void note_line(int level, const char *message, void *user)
 }
 
 /* The log callback is told line by line, until the callback is taken away. */
-static void test_log_is_told_when_a_hold_is_lost(void **state)
+static void test_log_has_a_line_when_a_hold_is_lost(void **state)
 {
     int seen;
 
@@ -365,11 +365,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_configure_is_busy_when_the_library_is_in_use),
         cmocka_unit_test(test_names_are_apart_when_the_prefix_differs),
         cmocka_unit_test(test_lock_owns_when_the_password_is_right),
-        cmocka_unit_test(test_getinfo_tells_the_owner_when_held),
-        cmocka_unit_test(test_getinfo_tells_nobody_when_free),
+        cmocka_unit_test(test_getinfo_reports_the_owner_when_held),
+        cmocka_unit_test(test_getinfo_reports_nobody_when_free),
         cmocka_unit_test(test_strerror_is_the_threads_own),
         cmocka_unit_test(test_unlock_says_why_when_it_refuses),
-        cmocka_unit_test(test_log_is_told_when_a_hold_is_lost),
+        cmocka_unit_test(test_log_has_a_line_when_a_hold_is_lost),
         cmocka_unit_test(test_nothing_is_left),
     };
 

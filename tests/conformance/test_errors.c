@@ -225,7 +225,7 @@ static void test_prioceiling_is_refused_when_mutex_is_held_or_free(void **state)
 }
 
 /* Shall: consistent on a mutex that is not robust, or not inconsistent, is EINVAL, for others too. */
-static void test_consistent_refuses_when_nothing_is_to_mend(void **state)
+static void test_consistent_refuses_when_there_is_nothing_to_repair(void **state)
 {
     dmutex_t stalled = DMUTEX_INITIALIZER("errors/stalled");
     dmutex_t robust = DMUTEX_ROBUST_INITIALIZER("errors/robust");
@@ -242,7 +242,7 @@ static void test_consistent_refuses_when_nothing_is_to_mend(void **state)
 }
 
 /* Shall: EOWNERDEAD with the lock after the owner's thread ended while holding, by every way to lock. */
-static void test_lock_tells_owner_dead_by_each_way(void **state)
+static void test_lock_reports_owner_dead_by_each_way(void **state)
 {
     dmutex_t mutex = DMUTEX_ROBUST_INITIALIZER("errors/dead");
 
@@ -261,7 +261,7 @@ static void test_lock_tells_owner_dead_by_each_way(void **state)
 }
 
 /* Shall: ENOTRECOVERABLE without the lock after an unlock that was not preceded by consistent. */
-static void test_lock_tells_not_recoverable_by_each_way(void **state)
+static void test_lock_reports_not_recoverable_by_each_way(void **state)
 {
     dmutex_t mutex = DMUTEX_ROBUST_INITIALIZER("errors/lost");
 
@@ -320,9 +320,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_call_refuses_when_answer_is_null),
         cmocka_unit_test(test_getinfo_refuses_when_size_is_unknown),
         cmocka_unit_test(test_prioceiling_is_refused_when_mutex_is_held_or_free),
-        cmocka_unit_test(test_consistent_refuses_when_nothing_is_to_mend),
-        cmocka_unit_test(test_lock_tells_owner_dead_by_each_way),
-        cmocka_unit_test(test_lock_tells_not_recoverable_by_each_way),
+        cmocka_unit_test(test_consistent_refuses_when_there_is_nothing_to_repair),
+        cmocka_unit_test(test_lock_reports_owner_dead_by_each_way),
+        cmocka_unit_test(test_lock_reports_not_recoverable_by_each_way),
         cmocka_unit_test(test_mutex_keeps_attributes_when_attr_changes_later),
         cmocka_unit_test(test_nothing_is_left),
     };

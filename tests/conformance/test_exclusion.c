@@ -127,7 +127,7 @@ static void test_renewal_spares_successor_when_the_owner_was_stopped(void **stat
 }
 
 /* Scenario 3, told without a call: the lost callback, and remaining 0. */
-static void test_owner_is_told_when_it_was_stopped(void **state)
+static void test_owner_learns_of_its_loss_when_it_was_stopped(void **state)
 {
     struct actor *a = actor_start(the_server);
     dmutex_t b;
@@ -327,7 +327,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lock_excludes_when_objects_of_one_name_differ),
         cmocka_unit_test(test_unlock_refuses_when_the_hold_was_lost),
         cmocka_unit_test(test_renewal_spares_successor_when_the_owner_was_stopped),
-        cmocka_unit_test(test_owner_is_told_when_it_was_stopped),
+        cmocka_unit_test(test_owner_learns_of_its_loss_when_it_was_stopped),
         cmocka_unit_test(test_token_rises_when_the_mutex_changes_hands),
         cmocka_unit_test(test_token_rises_when_keys_were_deleted),
         cmocka_unit_test(test_token_rises_when_the_server_restarted_empty),

@@ -227,7 +227,7 @@ static void test_relock_answers_by_type(void **state)
  * POSIX scenario 8: a thread that locks its own normal mutex again waits for ever: for more than 3 leases the hold is
  * renewed and not granted to the waiting owner. Others get the mutex when the process is gone.
  */
-static void test_normal_relock_blocks_for_ever(void **state)
+static void test_normal_relock_blocks_forever(void **state)
 {
     struct actor *a = actor_start(the_server);
     dmutex_t mutex;
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_unlock_refuses_when_another_owns),
         cmocka_unit_test(test_unlock_refuses_when_nobody_owns),
         cmocka_unit_test(test_relock_answers_by_type),
-        cmocka_unit_test(test_normal_relock_blocks_for_ever),
+        cmocka_unit_test(test_normal_relock_blocks_forever),
         cmocka_unit_test(test_new_thread_is_not_the_owner_when_its_id_is_reused),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -188,7 +188,7 @@ static dmutex_info_t info_of(dmutex_t *mutex)
 }
 
 /* getinfo tells this process, and the thread's number as the kernel knows the thread. */
-static void test_private_info_tells_this_process(void **state)
+static void test_private_info_shows_this_process(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
     dmutex_info_t info = info_of(&mutex);
@@ -229,7 +229,7 @@ static void test_private_info_has_the_host_of_the_configuration(void **state)
 }
 
 /* A dead thread's robust mutex: EOWNERDEAD at once, mended or not, and getinfo tells the health. */
-static void test_private_robust_mutex_tells_a_thread_that_died(void **state)
+static void test_private_robust_mutex_reports_a_thread_that_died(void **state)
 {
     dmutex_t mutex;
 
@@ -499,9 +499,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_private_mutex_has_no_token_and_no_force),
         cmocka_unit_test(test_private_hold_is_certain_while_it_lasts),
         cmocka_unit_test(test_private_holdcount_is_the_depth),
-        cmocka_unit_test(test_private_info_tells_this_process),
+        cmocka_unit_test(test_private_info_shows_this_process),
         cmocka_unit_test(test_private_info_has_the_host_of_the_configuration),
-        cmocka_unit_test(test_private_robust_mutex_tells_a_thread_that_died),
+        cmocka_unit_test(test_private_robust_mutex_reports_a_thread_that_died),
         cmocka_unit_test(test_private_call_leaves_a_sentence_when_it_fails),
         cmocka_unit_test(test_private_mutex_takes_a_protocol),
         cmocka_unit_test(test_private_lock_is_cancelled_when_cancellation_is_asynchronous),

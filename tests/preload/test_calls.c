@@ -228,7 +228,7 @@ static void check_after_death(const char *setting, const char *make, const char 
  * After a holder's death, the next holder gets EOWNERDEAD if the mutex was made robust or the rule says robust=yes;
  * robust=no wins over the mutex's own attribute.
  */
-static void test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust(void **state)
+static void test_the_next_learns_of_a_death_when_the_mutex_or_its_rule_is_robust(void **state)
 {
     (void)state;
     check_after_death("", "robust", "made_lock", "EOWNERDEAD");
@@ -339,7 +339,7 @@ static void check_loss(const char *setting, int signal_number)
 }
 
 /* When a lease ends, the program prints a sentence and does as OnLost= says. */
-static void test_a_program_is_told_as_the_rule_says_when_its_lease_ends(void **state)
+static void test_a_program_is_signalled_as_the_rule_says_when_its_lease_ends(void **state)
 {
     check_loss("", 0);
     forget_said(state);
@@ -410,11 +410,11 @@ int main(int argc, char **argv)
         test_of_program(test_children_make_mutexes_when_a_thread_was_making_one),
         test_of_program(test_children_have_the_library_when_a_thread_was_opening_it),
         test_of_program(test_a_mutex_is_left_local_when_it_has_a_priority_protocol),
-        test_of_program(test_the_next_is_told_of_a_death_when_the_mutex_or_its_rule_is_robust),
+        test_of_program(test_the_next_learns_of_a_death_when_the_mutex_or_its_rule_is_robust),
         test_of_program(test_c11_mutexes_are_distributed_when_they_are_named),
         test_of_program(test_c11_mutexes_are_local_when_they_are_not_named),
         test_of_program(test_cxx_mutexes_are_distributed_when_they_are_named),
-        test_of_program(test_a_program_is_told_as_the_rule_says_when_its_lease_ends),
+        test_of_program(test_a_program_is_signalled_as_the_rule_says_when_its_lease_ends),
         test_of_program(test_a_lock_fails_when_there_is_no_server_and_the_rule_says_so),
         test_of_program(test_a_lock_waits_when_there_is_no_server),
         cmocka_unit_test(test_nothing_is_left),

@@ -310,7 +310,7 @@ static void test_a_cancelled_wait_has_the_mutex_when_the_condition_has_no_name(v
  * If a holder of a robust mutex dies while another thread waits, the wait returns EOWNERDEAD.  That holder is in the
  * queue before the wait begins: a wait that woke up by itself in between would return 0 and keep the mutex.
  */
-static void test_a_wait_tells_of_a_death_when_the_condition_has_no_name(void **state)
+static void test_a_wait_reports_a_death_when_the_condition_has_no_name(void **state)
 {
     static const char robust[] = "sym:legacy:static_lock => c/robust robust=yes lease=300";
     struct actor *a = start_program("legacy", robust, NULL), *b = start_program("legacy", robust, NULL);
@@ -406,7 +406,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_wait_gives_the_mutex_up_when_the_condition_has_no_name),
         test_of_program(test_a_timed_wait_ends_when_a_condition_has_no_name),
         test_of_program(test_a_cancelled_wait_has_the_mutex_when_the_condition_has_no_name),
-        test_of_program(test_a_wait_tells_of_a_death_when_the_condition_has_no_name),
+        test_of_program(test_a_wait_reports_a_death_when_the_condition_has_no_name),
         test_of_program(test_other_waits_end_when_a_condition_has_no_name),
         test_of_program(test_a_named_condition_is_local_when_its_mutex_has_no_name),
         test_of_program(test_a_condition_is_local_when_nothing_has_a_name),

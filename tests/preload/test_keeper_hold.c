@@ -165,7 +165,7 @@ static bool lose(uint64_t token)
 }
 
 /* A hold that is lost before dmutex_lock() has returned is given back and asked for anew, as often as that happens. */
-static void test_a_hold_is_asked_for_anew_when_it_is_lost_before_the_lock_returns(void **state)
+static void test_a_hold_is_asked_for_again_when_it_is_lost_before_the_lock_returns(void **state)
 {
     (void)state;
     get(false, FIRST_TOKEN, 2 * FIRST_TOKEN);
@@ -176,7 +176,7 @@ static void test_a_hold_is_asked_for_anew_when_it_is_lost_before_the_lock_return
 }
 
 /* A try that is lost so is tried anew. */
-static void test_a_try_is_tried_anew_when_its_hold_is_lost_before_the_try_returns(void **state)
+static void test_a_try_is_repeated_when_its_hold_is_lost_before_it_returns(void **state)
 {
     (void)state;
     get(true, FIRST_TOKEN, 0);
@@ -186,7 +186,7 @@ static void test_a_try_is_tried_anew_when_its_hold_is_lost_before_the_try_return
 }
 
 /* The loss of an earlier hold of the name, told while a hold asks, is no loss of the hold that asks. */
-static void test_a_hold_is_kept_when_an_earlier_hold_of_the_name_is_lost_meanwhile(void **state)
+static void test_a_hold_is_kept_when_an_earlier_hold_of_the_name_is_lost(void **state)
 {
     (void)state;
     get(false, FIRST_TOKEN - 1, 0);
@@ -211,9 +211,9 @@ static void test_a_held_hold_is_lost_when_its_token_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_hold_is_asked_for_anew_when_it_is_lost_before_the_lock_returns),
-        cmocka_unit_test(test_a_try_is_tried_anew_when_its_hold_is_lost_before_the_try_returns),
-        cmocka_unit_test(test_a_hold_is_kept_when_an_earlier_hold_of_the_name_is_lost_meanwhile),
+        cmocka_unit_test(test_a_hold_is_asked_for_again_when_it_is_lost_before_the_lock_returns),
+        cmocka_unit_test(test_a_try_is_repeated_when_its_hold_is_lost_before_it_returns),
+        cmocka_unit_test(test_a_hold_is_kept_when_an_earlier_hold_of_the_name_is_lost),
         cmocka_unit_test(test_a_held_hold_is_lost_when_its_token_is_lost),
     };
 

@@ -34,7 +34,7 @@ static void assert_read(const char *line, const char *wanted, bool is_exclusive)
     assert_string_equal(again.inode, lock.inode);
 }
 
-static void test_a_line_is_read_when_it_tells_of_a_lock(void **state)
+static void test_a_line_is_read_when_it_describes_a_lock(void **state)
 {
     (void)state;
     assert_read("1: FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\nmore", "FLOCK 4711 fe:00:99", true);
@@ -105,7 +105,7 @@ static void test_the_lock_of_a_descriptor_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_line_is_read_when_it_tells_of_a_lock),
+        cmocka_unit_test(test_a_line_is_read_when_it_describes_a_lock),
         cmocka_unit_test(test_a_line_is_not_read_when_it_is_something_else),
         cmocka_unit_test(test_a_text_is_not_parsed_when_it_is_something_else),
         cmocka_unit_test(test_the_lock_of_a_descriptor_is_found),

@@ -134,7 +134,7 @@ static pid_t start_crowd(void)
  * Finding 131: the kernel gives the list of locks in pages, and the last page is missing when enough locks have ended
  * meanwhile. Each closing of the file makes the keeper look.
  */
-static void test_a_lock_stays_beside_locks_that_end_all_at_once(void **state)
+static void test_a_lock_stays_when_many_others_end_at_once(void **state)
 {
     struct job *holder = host_start(hosts[0], "(flock 9; echo has; read go; true) 9>x.lock");
     pid_t pid = start_crowd();
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
         host_test(test_no_increment_is_lost_by_programs_that_end),
         host_test(test_no_increment_is_lost_by_subshells),
         host_test(test_no_lock_is_stuck_when_programs_are_killed),
-        host_test(test_a_lock_stays_beside_locks_that_end_all_at_once),
+        host_test(test_a_lock_stays_when_many_others_end_at_once),
         cmocka_unit_test(test_nothing_is_left),
     };
 

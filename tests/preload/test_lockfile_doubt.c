@@ -128,7 +128,7 @@ static void test_a_lock_goes_on_when_the_user_changes_twice(void **state)
 }
 
 /* The job is behind su, which stays root's. */
-static void test_a_lock_goes_on_when_the_job_is_behind_su(void **state)
+static void test_a_lock_goes_on_when_the_job_runs_under_su(void **state)
 {
     (void)state;
     assert_locked_until_the_end(start_container("unshare -p -f --mount-proc " NO_PTRACE,
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_goes_on_when_the_first_thread_has_ended),
         host_test(test_a_lock_goes_on_when_its_process_is_hidden),
         host_test(test_a_lock_goes_on_when_the_user_changes_twice),
-        host_test(test_a_lock_goes_on_when_the_job_is_behind_su),
+        host_test(test_a_lock_goes_on_when_the_job_runs_under_su),
         host_test(test_a_lock_goes_on_when_the_list_of_locks_is_hidden),
         host_test(test_a_lock_goes_on_when_the_file_is_mapped_and_closed),
         host_test(test_a_lock_is_refused_without_proc),

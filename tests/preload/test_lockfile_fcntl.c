@@ -110,7 +110,7 @@ static void test_every_waiting_form_gets_the_lock_when_the_other_host_ends(void 
  * F_GETLK names a holder of this host as the kernel does, before a holder of another host; a caller's own lock counts
  * as free.
  */
-static void test_getlk_tells_who_has_the_lock(void **state)
+static void test_getlk_reports_who_has_the_lock(void **state)
 {
     struct job *holder;
 
@@ -243,7 +243,7 @@ static void test_locking_again_changes_nothing(void **state)
 }
 
 /* A host that locks again at once after an unlock waits behind the other host's waiter. */
-static void test_a_host_that_locks_again_at_once_waits_behind_the_other(void **state)
+static void test_a_host_that_locks_again_at_once_waits_after_the_other(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw wait unlck setlkw wait"), *waiter;
 
@@ -334,7 +334,7 @@ int main(int argc, char **argv)
         host_test(test_every_form_excludes_every_form_of_another_host),
         host_test(test_every_form_of_unlock_frees_it_for_the_other_host),
         host_test(test_every_waiting_form_gets_the_lock_when_the_other_host_ends),
-        host_test(test_getlk_tells_who_has_the_lock),
+        host_test(test_getlk_reports_who_has_the_lock),
         host_test(test_a_part_of_a_file_and_a_shared_lock_are_refused),
         host_test(test_flock_is_local_when_the_rule_is_for_fcntl),
         host_test(test_flock_and_fcntl_of_one_host_share_the_mutex),
@@ -342,7 +342,7 @@ int main(int argc, char **argv)
         host_test(test_the_lock_ends_with_the_process_and_not_with_its_child),
         host_test(test_the_lock_of_an_open_file_ends_with_its_last_descriptor),
         host_test(test_locking_again_changes_nothing),
-        host_test(test_a_host_that_locks_again_at_once_waits_behind_the_other),
+        host_test(test_a_host_that_locks_again_at_once_waits_after_the_other),
         host_test(test_the_lock_is_kept_over_exec),
         host_test(test_setlkw_fails_with_eintr_when_a_handler_has_run),
         host_test(test_setlkw_is_cancelled_while_it_waits),

@@ -373,7 +373,7 @@ static void test_flock_is_not_cancelled_while_it_waits(void **state)
 }
 
 /* DMUTEX_REPORT writes a line for the name, by each process that has locked the file. */
-static void test_a_report_tells_of_a_lock_file(void **state)
+static void test_a_report_shows_a_lock_file(void **state)
 {
     struct job *holder, *waiter;
 
@@ -472,7 +472,7 @@ int main(int argc, char **argv)
         host_test(test_flock_waits_on_when_a_handler_with_restart_has_run),
         host_test(test_flock_locks_in_a_signal_handler),
         host_test(test_flock_is_not_cancelled_while_it_waits),
-        host_test(test_a_report_tells_of_a_lock_file),
+        host_test(test_a_report_shows_a_lock_file),
         host_test(test_flock_of_another_file_is_local),
         host_test(test_flock_of_a_deleted_file_is_local),
         host_test(test_the_lock_of_a_killed_holder_is_free_before_its_lease_ends),

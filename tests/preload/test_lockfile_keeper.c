@@ -561,7 +561,7 @@ static void test_no_keeper_is_started_that_can_open_nothing(void **state)
 }
 
 /* A folder that cannot be written: the sentence names it, and the way out. */
-static void test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only(void **state)
+static void test_the_sentence_says_what_to_do_when_the_keepers_folder_is_read_only(void **state)
 {
     struct host *c = host_make("n", "");
 
@@ -652,7 +652,7 @@ static void test_the_holders_are_killed_when_a_filter_forbids_the_best_way(void 
 }
 
 /* The first process of a container cannot be killed from inside: the log says so, and does not count it. */
-static void test_the_log_tells_that_process_1_of_a_container_is_spared(void **state)
+static void test_the_log_says_that_process_1_of_a_container_is_spared(void **state)
 {
     struct host *c = host_make("m", "lease=" SHORT_LEASE " onlost=kill");
     dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
@@ -686,7 +686,7 @@ static void test_the_log_shows_no_controls_of_a_name(void **state)
 }
 
 /* Security: root's keeper makes no log where another user's link leads. */
-static void test_the_log_is_not_made_behind_a_strangers_link(void **state)
+static void test_the_log_is_not_made_through_a_strangers_link(void **state)
 {
     (void)state;
     if (geteuid() != 0)
@@ -751,15 +751,15 @@ int main(int argc, char **argv)
         host_test(test_a_lock_fails_when_the_server_does_not_answer),
         host_test(test_no_keeper_is_started_when_children_are_of_another_pid_namespace),
         host_test(test_no_keeper_is_started_that_can_open_nothing),
-        host_test(test_the_sentence_tells_what_to_do_when_the_keepers_folder_is_read_only),
+        host_test(test_the_sentence_says_what_to_do_when_the_keepers_folder_is_read_only),
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_the_holders_are_killed_when_the_lock_is_lost),
         host_test(test_the_holders_are_killed_when_their_first_threads_have_ended),
         host_test(test_the_holders_are_killed_when_a_filter_forbids_the_best_way),
-        host_test(test_the_log_tells_that_process_1_of_a_container_is_spared),
+        host_test(test_the_log_says_that_process_1_of_a_container_is_spared),
         host_test(test_the_log_shows_no_controls_of_a_name),
-        host_test(test_the_log_is_not_made_behind_a_strangers_link),
+        host_test(test_the_log_is_not_made_through_a_strangers_link),
         host_test(test_a_subshell_in_another_pid_namespace_keeps_its_lock),
         cmocka_unit_test(test_nothing_is_left),
     };

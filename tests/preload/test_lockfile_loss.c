@@ -97,7 +97,7 @@ static void assert_no_alert(void)
 }
 
 /* A socket, which a service of systemd has as its standard error, gets the line; syslog does not. */
-static void test_a_job_is_told_when_its_standard_error_is_a_socket(void **state)
+static void test_a_job_gets_the_reason_when_its_standard_error_is_a_socket(void **state)
 {
     struct job *job = start("flock x.lock sh -c \"echo has; read go\" 2>&1");
 
@@ -110,7 +110,7 @@ static void test_a_job_is_told_when_its_standard_error_is_a_socket(void **state)
 }
 
 /* A pipe gets the line, also after the end of the process that took the lock: once for several processes. */
-static void test_a_job_is_told_when_its_standard_error_is_a_pipe(void **state)
+static void test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe(void **state)
 {
     struct job *job = start("(flock 9; sleep 1000 & echo has >&3; read go; kill $!) 9>x.lock "
                             "3>&1 2>&1 >/dev/null | cat");
@@ -153,7 +153,7 @@ static void test_a_socket_ends_while_the_lock_goes_on(void **state)
  * A pipe of another user, as cron gives its jobs, which the keeper may not open, gets the line from the descriptor that
  * the job has handed over.
  */
-static void test_a_job_is_told_when_its_standard_error_is_a_pipe_of_another_user(void **state)
+static void test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe_of_another_user(void **state)
 {
     struct job *job = start("chmod 711 ..; chmod 777 ../s; chown 61234 .; "
                             "{ setpriv --reuid 61234 --regid 61234 --clear-groups "
@@ -168,7 +168,7 @@ static void test_a_job_is_told_when_its_standard_error_is_a_pipe_of_another_user
 }
 
 /* A file gets no line, whatever the mode: it may be data, and a log's next line would be written over ours. */
-static void test_syslog_is_told_when_standard_error_is_a_file(void **state)
+static void test_syslog_gets_the_line_when_standard_error_is_a_file(void **state)
 {
     struct job *job = start("exec 2>>data; echo before >&2; flock x.lock sh -c \"echo has; read go\"");
 
@@ -181,7 +181,7 @@ static void test_syslog_is_told_when_standard_error_is_a_file(void **state)
 }
 
 /* A closed standard error, whose number a data file has got, gets no line. */
-static void test_syslog_is_told_when_standard_error_is_closed(void **state)
+static void test_syslog_gets_the_line_when_standard_error_is_closed(void **state)
 {
     struct job *job = start("flock x.lock sh -c \"echo has; read go\" 2>&-");
 
@@ -208,7 +208,7 @@ static void test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_stan
 }
 
 /* A pipe that is open for reading gets no line. */
-static void test_syslog_is_told_when_standard_error_is_for_reading(void **state)
+static void test_syslog_gets_the_line_when_standard_error_is_read_only(void **state)
 {
     struct job *job = start("mkfifo p; exec 8<>p; exec flock x.lock sh -c \"echo has; read go\" 2<p");
 
@@ -246,15 +246,15 @@ static void test_the_keeper_lives_on_when_dmutex_conf_ends_programs_at_a_loss(vo
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        loss_test(test_a_job_is_told_when_its_standard_error_is_a_socket),
-        loss_test(test_a_job_is_told_when_its_standard_error_is_a_pipe),
+        loss_test(test_a_job_gets_the_reason_when_its_standard_error_is_a_socket),
+        loss_test(test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe),
         loss_test(test_a_pipe_ends_while_the_lock_goes_on),
         loss_test(test_a_socket_ends_while_the_lock_goes_on),
-        loss_test(test_syslog_is_told_when_standard_error_is_a_file),
-        loss_test(test_syslog_is_told_when_standard_error_is_closed),
+        loss_test(test_syslog_gets_the_line_when_standard_error_is_a_file),
+        loss_test(test_syslog_gets_the_line_when_standard_error_is_closed),
         loss_test(test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_standard_error),
-        loss_test(test_a_job_is_told_when_its_standard_error_is_a_pipe_of_another_user),
-        loss_test(test_syslog_is_told_when_standard_error_is_for_reading),
+        loss_test(test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe_of_another_user),
+        loss_test(test_syslog_gets_the_line_when_standard_error_is_read_only),
         loss_test(test_the_keeper_lives_on_when_dmutex_conf_ends_programs_at_a_loss),
     };
 

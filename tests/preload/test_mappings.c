@@ -206,7 +206,7 @@ static void test_memory_does_not_grow_when_mappings_come_and_go(void **state)
 /* ---- owners that die --------------------------------------------------------------------- */
 
 /* The next owner of a robust mutex is told of the killed owner, also if each process has a separate file. */
-static void test_the_next_is_told_when_an_owner_of_a_robust_mutex_is_killed(void **state)
+static void test_the_next_learns_when_an_owner_of_a_robust_mutex_is_killed(void **state)
 {
     struct actor *a = start_with_file(ring, " lease=300"), *b = start_with_file(other, " lease=300");
 
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
         test_of_program(test_a_name_goes_with_its_mapping_when_the_address_is_used_again),
         test_of_program(test_a_name_goes_with_its_page_when_a_part_of_that_is_unmapped),
         test_of_program(test_memory_does_not_grow_when_mappings_come_and_go),
-        test_of_program(test_the_next_is_told_when_an_owner_of_a_robust_mutex_is_killed),
+        test_of_program(test_the_next_learns_when_an_owner_of_a_robust_mutex_is_killed),
         test_of_program(test_a_robust_mutex_is_lost_when_nobody_makes_it_consistent),
         test_of_program(test_a_signal_arrives_when_a_condition_in_a_mapping_is_named),
         cmocka_unit_test(test_nothing_is_left),

@@ -143,7 +143,7 @@ static void check_beside(const char *path)
 }
 
 /* A mutex is distributed beside a preloaded allocator with a mutex inside and with a separate pthread_mutex_lock(). */
-static void test_a_mutex_is_distributed_beside_another_preload(void **state)
+static void test_a_mutex_is_distributed_with_another_preload(void **state)
 {
     char path[100];
 
@@ -156,7 +156,7 @@ static void test_a_mutex_is_distributed_beside_another_preload(void **state)
 }
 
 /* A mutex is distributed beside well-known preloads, as far as installed. */
-static void test_a_mutex_is_distributed_beside_well_known_preloads(void **state)
+static void test_a_mutex_is_distributed_with_well_known_preloads(void **state)
 {
     static const char *const names[] = { "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libeatmydata.so",
                                          "faketime/libfaketimeMT.so.1" };
@@ -177,8 +177,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_mutex_is_distributed_wherever_it_is_locked),
         cmocka_unit_test(test_a_mutex_is_distributed_while_another_thread_is_in_fork),
-        cmocka_unit_test(test_a_mutex_is_distributed_beside_another_preload),
-        cmocka_unit_test(test_a_mutex_is_distributed_beside_well_known_preloads),
+        cmocka_unit_test(test_a_mutex_is_distributed_with_another_preload),
+        cmocka_unit_test(test_a_mutex_is_distributed_with_well_known_preloads),
         cmocka_unit_test(test_nothing_is_left),
     };
 

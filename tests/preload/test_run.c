@@ -59,7 +59,7 @@ static void test_run_works_when_a_server_has_another_hiredis_inside(void **state
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-static void test_run_tells_about_itself_when_asked(void **state)
+static void test_run_describes_itself_when_asked(void **state)
 {
     (void)state;
     command_run("exec %s --version", dmutex_run);
@@ -199,7 +199,7 @@ static void test_run_says_why_when_the_server_refuses(void **state)
 
 /* ---- the environment --------------------------------------------------------------------- */
 
-static void test_run_tells_the_module_when_there_are_rules(void **state)
+static void test_run_configures_the_module_when_there_are_rules(void **state)
 {
     const char *path =
         write_file("env.conf", 0644, "[lock a]\nMatch=sym:legacyd:m\nLease=1s\n[lock b]\nMatch=flock:/y\n");
@@ -327,7 +327,7 @@ static void test_run_leaves_no_descriptor_when_it_becomes_the_command(void **sta
 /* ---- --check, --dry-run, -v, -q ---------------------------------------------------------- */
 
 /* --check prints a line for each rule, and the server; the command is not run. */
-static void test_check_tells_of_each_rule_when_asked(void **state)
+static void test_check_reports_each_rule_when_asked(void **state)
 {
     (void)state;
     command_run(
@@ -397,7 +397,7 @@ static void test_dry_run_hides_the_password_when_there_is_one(void **state)
     assert_null(strstr(ran.output, "s3cret"));
 }
 
-static void test_run_says_as_much_as_it_is_told_when_something_is_to_be_said(void **state)
+static void test_run_says_as_much_as_its_options_ask_for(void **state)
 {
     const char *path = write_file("say.conf", 0644, "[lock a]\nMatch=shm:/ring+0x40\n");
 
@@ -512,7 +512,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_works_when_a_server_has_another_hiredis_inside),
-        cmocka_unit_test(test_run_tells_about_itself_when_asked),
+        cmocka_unit_test(test_run_describes_itself_when_asked),
         cmocka_unit_test(test_run_refuses_when_the_usage_is_wrong),
         cmocka_unit_test(test_run_leaves_arguments_alone_when_they_look_like_options),
         cmocka_unit_test(test_run_changes_nothing_when_there_is_no_rule),
@@ -521,7 +521,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_prefers_the_configured_server_when_there_are_two),
         cmocka_unit_test(test_run_goes_by_ondown_when_the_server_is_down),
         cmocka_unit_test(test_run_says_why_when_the_server_refuses),
-        cmocka_unit_test(test_run_tells_the_module_when_there_are_rules),
+        cmocka_unit_test(test_run_configures_the_module_when_there_are_rules),
         cmocka_unit_test(test_run_keeps_what_is_preloaded_when_there_is_something),
         cmocka_unit_test(test_run_changes_nothing_when_it_is_nested),
         cmocka_unit_test(test_run_keeps_the_rules_around_it_when_it_has_none),
@@ -529,11 +529,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_as_the_command_when_it_ends),
         cmocka_unit_test(test_run_keeps_its_pid_when_it_becomes_the_command),
         cmocka_unit_test(test_run_leaves_no_descriptor_when_it_becomes_the_command),
-        cmocka_unit_test(test_check_tells_of_each_rule_when_asked),
+        cmocka_unit_test(test_check_reports_each_rule_when_asked),
         cmocka_unit_test(test_check_fails_when_something_is_wrong),
         cmocka_unit_test(test_dry_run_prints_what_would_be_run_when_asked),
         cmocka_unit_test(test_dry_run_hides_the_password_when_there_is_one),
-        cmocka_unit_test(test_run_says_as_much_as_it_is_told_when_something_is_to_be_said),
+        cmocka_unit_test(test_run_says_as_much_as_its_options_ask_for),
         cmocka_unit_test(test_run_distributes_a_mutex_when_a_rule_names_it),
         cmocka_unit_test(test_run_distributes_a_mutex_when_the_program_has_a_sanitizer),
         cmocka_unit_test(test_run_keeps_a_lease_when_the_rule_has_a_linger_time),

@@ -113,7 +113,7 @@ static void test_config_is_refused_when_it_is_a_link_to_nothing(void **state)
 }
 
 /* Files of /proc say that they are empty: such a file was taken for one without rules. */
-static void test_config_is_read_when_it_does_not_tell_its_size(void **state)
+static void test_config_is_read_when_its_size_is_not_known(void **state)
 {
     char url[URL_ROOM], name[16];
     const char *reason;
@@ -273,7 +273,7 @@ static void assert_compiled(const char *text, const char *wanted)
 }
 
 /* Each key, each unit, and all forms of rules reach the module. */
-static void test_config_is_compiled_when_it_is_good(void **state)
+static void test_config_is_compiled_when_it_is_valid(void **state)
 {
     (void)state;
     assert_compiled("", "");
@@ -562,13 +562,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_config_of_the_system_is_in_order_when_it_has_a_directory),
         cmocka_unit_test(test_config_is_refused_when_the_named_file_is_missing),
         cmocka_unit_test(test_config_is_refused_when_it_is_a_link_to_nothing),
-        cmocka_unit_test(test_config_is_read_when_it_does_not_tell_its_size),
+        cmocka_unit_test(test_config_is_read_when_its_size_is_not_known),
         cmocka_unit_test(test_config_is_refused_when_it_cannot_be_looked_at),
         cmocka_unit_test(test_config_is_refused_when_others_can_write_it),
         cmocka_unit_test(test_config_is_refused_when_others_can_change_the_way_to_it),
         cmocka_unit_test(test_config_is_refused_when_it_is_another_users),
         cmocka_unit_test(test_config_of_root_is_read_when_root_has_no_number),
-        cmocka_unit_test(test_config_is_compiled_when_it_is_good),
+        cmocka_unit_test(test_config_is_compiled_when_it_is_valid),
         cmocka_unit_test(test_config_keeps_ondown_apart_when_kinds_differ),
         cmocka_unit_test(test_config_defaults_hold_when_a_lock_says_nothing),
         cmocka_unit_test(test_config_names_conditions_apart_when_there_are_more),

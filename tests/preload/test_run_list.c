@@ -193,7 +193,7 @@ static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **st
 }
 
 /* --list tells of lock files that are made, not locked, although no rule can help. */
-static void test_list_tells_of_lock_files_when_they_are_made_not_locked(void **state)
+static void test_list_shows_lock_files_when_they_are_made_but_not_locked(void **state)
 {
     char line[600];
 
@@ -461,7 +461,7 @@ static void test_nothing_else_is_said_when_the_user_has_neither_home_nor_name(vo
     assert_null(strstr(ran.errors, "WARNING"));
 }
 
-static void test_the_sentence_tells_what_to_do_when_the_folder_cannot_be_made(void **state)
+static void test_the_sentence_says_what_to_do_when_the_folder_cannot_be_made(void **state)
 {
     (void)state;
     command_run("TMPDIR=/proc exec %s --list true", dmutex_run);
@@ -475,14 +475,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_list_names_symbols_when_there_are_some),
         cmocka_unit_test(test_the_list_says_what_it_lacks_when_a_process_has_another_user),
         cmocka_unit_test(test_nothing_else_is_said_when_the_user_has_neither_home_nor_name),
-        cmocka_unit_test(test_the_sentence_tells_what_to_do_when_the_folder_cannot_be_made),
+        cmocka_unit_test(test_the_sentence_says_what_to_do_when_the_folder_cannot_be_made),
         cmocka_unit_test(test_list_names_offsets_when_the_file_is_stripped),
         cmocka_unit_test(test_list_prints_rules_that_resolve_when_pasted),
         cmocka_unit_test(test_list_names_mappings_when_memory_is_shared),
         cmocka_unit_test(test_list_names_a_lock_file_when_it_was_locked),
         cmocka_unit_test(test_list_hides_nothing_when_a_name_is_not_all_seen),
         cmocka_unit_test(test_list_proposes_no_rule_when_parts_of_a_file_are_locked),
-        cmocka_unit_test(test_list_tells_of_lock_files_when_they_are_made_not_locked),
+        cmocka_unit_test(test_list_shows_lock_files_when_they_are_made_but_not_locked),
         cmocka_unit_test(test_list_adds_up_when_there_are_more_processes),
         cmocka_unit_test(test_list_names_an_offset_when_a_symbol_is_there_twice),
         cmocka_unit_test(test_list_says_so_when_nothing_was_used),

@@ -50,7 +50,7 @@ static void test_a_line_is_said_when_no_rule_matches(void **state)
 }
 
 /* Each rule of the command line that matches nothing is told, although another rule matches. */
-static void test_each_rule_of_the_command_line_is_told_when_it_matches_nothing(void **state)
+static void test_each_rule_of_the_command_line_is_reported_when_it_matches_nothing(void **state)
 {
     char rules[300];
 
@@ -78,7 +78,7 @@ static void test_nothing_is_said_when_a_child_has_used_the_rule(void **state)
 /*
  * A rule of a file is not told if another rule matches, because a system's configuration has rules for many programs.
  */
-static void test_a_rule_of_a_file_is_not_told_when_another_matches(void **state)
+static void test_a_rule_of_a_file_is_not_reported_when_another_matches(void **state)
 {
     const char *path = write_file("many.conf", 0644,
                                   "[lock f/%%b]\nMatch=flock:%s/*.lock\n[lock other]\nMatch=flock:/other\n", folder);
@@ -135,9 +135,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_is_said_when_no_rule_matches),
-        cmocka_unit_test(test_each_rule_of_the_command_line_is_told_when_it_matches_nothing),
+        cmocka_unit_test(test_each_rule_of_the_command_line_is_reported_when_it_matches_nothing),
         cmocka_unit_test(test_nothing_is_said_when_a_child_has_used_the_rule),
-        cmocka_unit_test(test_a_rule_of_a_file_is_not_told_when_another_matches),
+        cmocka_unit_test(test_a_rule_of_a_file_is_not_reported_when_another_matches),
         cmocka_unit_test(test_the_job_is_named_when_the_holders_are_asked_for),
         cmocka_unit_test(test_no_memory_is_left_when_the_command_has_ended),
     };

@@ -94,7 +94,7 @@ static void test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_modul
  * Attack R8: the loader goes on without a module that it does not find.  A name space makes this process root, where it
  * is not.
  */
-static void test_the_module_says_so_when_a_program_leaves_it_behind(void **state)
+static void test_the_module_says_so_when_a_program_drops_it(void **state)
 {
     (void)state;
     command_run("mkdir %s/root", folder);
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_flock_has_room_when_a_handler_has_a_small_stack),
         cmocka_unit_test(test_objects_are_found_when_the_first_thread_has_ended),
         cmocka_unit_test(test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_module_spoke),
-        cmocka_unit_test(test_the_module_says_so_when_a_program_leaves_it_behind),
+        cmocka_unit_test(test_the_module_says_so_when_a_program_drops_it),
         cmocka_unit_test(test_nothing_is_left),
     };
 

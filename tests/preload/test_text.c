@@ -91,7 +91,7 @@ static void test_a_number_is_read_when_it_is_all_of_the_text(void **state)
 }
 
 /* The basename is the last part of a path. */
-static void test_a_basename_is_what_is_behind_the_last_slash(void **state)
+static void test_a_basename_is_what_follows_the_last_slash(void **state)
 {
     (void)state;
     assert_string_equal(text_basename("/a/b"), "b");
@@ -246,7 +246,7 @@ int main(void)
         cmocka_unit_test(test_a_text_is_cut_when_its_buffer_is_full),
         cmocka_unit_test(test_a_number_is_written_in_decimal_and_hex),
         cmocka_unit_test(test_a_number_is_read_when_it_is_all_of_the_text),
-        cmocka_unit_test(test_a_basename_is_what_is_behind_the_last_slash),
+        cmocka_unit_test(test_a_basename_is_what_follows_the_last_slash),
         cmocka_unit_test(test_a_glob_matches_as_of_paths),
         cmocka_unit_test(test_a_sentence_is_one_line),
         cmocka_unit_test(test_a_sentence_is_cleaned_when_it_has_controls),

@@ -152,7 +152,7 @@ static void fill(const struct hole *hole)
 }
 
 /* R5: the time that a connection may take is not the first address's alone. */
-static void test_a_lock_is_had_when_the_first_address_swallows_packets(void **state)
+static void test_a_lock_is_acquired_when_the_first_address_drops_packets(void **state)
 {
     struct hole hole = dig(2);
     struct actor *a;
@@ -167,7 +167,7 @@ static void test_a_lock_is_had_when_the_first_address_swallows_packets(void **st
 }
 
 /* The more addresses there are, the closer their tries follow. */
-static void test_a_lock_is_had_when_all_addresses_but_the_last_swallow_packets(void **state)
+static void test_a_lock_is_acquired_when_all_addresses_but_the_last_drop_packets(void **state)
 {
     struct hole holes[8];
     struct actor *a;
@@ -185,7 +185,7 @@ static void test_a_lock_is_had_when_all_addresses_but_the_last_swallow_packets(v
 }
 
 /* Nobody listened at the first address; somebody who does so later is not asked. */
-static void test_the_last_good_address_is_tried_first_when_the_connection_breaks(void **state)
+static void test_the_last_working_address_is_tried_first_when_the_connection_breaks(void **state)
 {
     struct actor *a;
     int stranger;
@@ -205,7 +205,7 @@ static void test_the_last_good_address_is_tried_first_when_the_connection_breaks
 }
 
 /* The kernel connects in place of a frozen server.  When that has not answered in time, the next address is tried. */
-static void test_a_lock_is_had_when_the_first_address_does_not_speak(void **state)
+static void test_a_lock_is_acquired_when_the_first_address_does_not_speak(void **state)
 {
     int frozen = listen_at(2, 5);
     struct actor *a;
@@ -308,13 +308,14 @@ static void test_the_child_looks_up_itself_when_it_is_forked_during_a_look_up(vo
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_lock_is_had_when_the_first_address_swallows_packets, begin_test,
+        cmocka_unit_test_setup_teardown(test_a_lock_is_acquired_when_the_first_address_drops_packets, begin_test,
                                         end_test),
-        cmocka_unit_test_setup_teardown(test_a_lock_is_had_when_all_addresses_but_the_last_swallow_packets, begin_test,
-                                        end_test),
-        cmocka_unit_test_setup_teardown(test_the_last_good_address_is_tried_first_when_the_connection_breaks,
+        cmocka_unit_test_setup_teardown(test_a_lock_is_acquired_when_all_addresses_but_the_last_drop_packets,
                                         begin_test, end_test),
-        cmocka_unit_test_setup_teardown(test_a_lock_is_had_when_the_first_address_does_not_speak, begin_test, end_test),
+        cmocka_unit_test_setup_teardown(test_the_last_working_address_is_tried_first_when_the_connection_breaks,
+                                        begin_test, end_test),
+        cmocka_unit_test_setup_teardown(test_a_lock_is_acquired_when_the_first_address_does_not_speak, begin_test,
+                                        end_test),
         cmocka_unit_test_setup_teardown(test_a_hold_is_kept_when_the_name_server_is_away, begin_test, end_test),
         cmocka_unit_test_setup_teardown(test_a_hold_is_kept_when_the_name_server_does_not_answer, begin_test, end_test),
         cmocka_unit_test_setup_teardown(test_a_lock_fails_when_the_name_is_gone, begin_test, end_test),

@@ -75,7 +75,7 @@ static void test_a_recursive_mutex_counts_its_levels(void **state)
     assert_false(shards_has("lock", name));
 }
 
-static void test_a_thread_is_told_when_it_relocks_or_unlocks_for_another(void **state)
+static void test_a_thread_gets_an_error_when_it_relocks_or_unlocks_for_another(void **state)
 {
     const char *name = shards_name(2, "checked");
 
@@ -89,7 +89,7 @@ static void test_a_thread_is_told_when_it_relocks_or_unlocks_for_another(void **
 }
 
 /* Waiters on three nodes at once; the holder dies in all three. */
-static void test_robust_waiters_are_told_when_the_holder_is_killed(void **state)
+static void test_robust_waiters_get_ownerdead_when_the_holder_is_killed(void **state)
 {
     int lease_ms = late_stretched_ms(SHORT_LEASE);
     struct actor *heirs[SHARES];
@@ -203,7 +203,7 @@ static void test_a_kept_lease_is_asked_back_by_the_inbox_of_the_group(void **sta
     assert_int_equal(actor_losses(holder), 0);
 }
 
-static void test_info_tells_holder_and_waiters(void **state)
+static void test_info_shows_holder_and_waiters(void **state)
 {
     const char *name = shards_name(0, "info");
 
@@ -314,7 +314,7 @@ static void use_all(struct actor *actor, const char *word)
         shards_use(actor, shards_name(i, word));
 }
 
-static void test_one_node_tells_of_all(void **state)
+static void test_one_node_leads_to_all(void **state)
 {
     (void)state;
     for (int i = 0; i < the_cluster->count; i++) {
@@ -399,20 +399,20 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_keys_stay_when_a_slot_moves_and_a_shard_fails_over),
         test(test_a_lock_is_on_the_node_of_its_group),
         test(test_a_recursive_mutex_counts_its_levels),
-        test(test_a_thread_is_told_when_it_relocks_or_unlocks_for_another),
-        test(test_robust_waiters_are_told_when_the_holder_is_killed),
+        test(test_a_thread_gets_an_error_when_it_relocks_or_unlocks_for_another),
+        test(test_robust_waiters_get_ownerdead_when_the_holder_is_killed),
         test(test_a_handoff_costs_one_command_when_a_process_waits),
         test(test_waiters_of_many_processes_count_exactly),
         test(test_an_inbox_is_opened_on_the_node_of_the_group_alone),
         test(test_tokens_rise_when_the_mutex_changes_hands),
         test(test_a_kept_lease_is_asked_back_by_the_inbox_of_the_group),
-        test(test_info_tells_holder_and_waiters),
+        test(test_info_shows_holder_and_waiters),
         test(test_an_operator_takes_a_mutex_away),
         test(test_a_signal_wakes_one_and_a_broadcast_all),
         test(test_a_timed_wait_ends_on_time),
         test(test_a_thousand_groups_are_held_on_all_nodes),
         test(test_holds_on_all_nodes_are_renewed_for_many_leases),
-        test(test_one_node_tells_of_all),
+        test(test_one_node_leads_to_all),
         test(test_nodes_that_are_down_are_passed_over),
         test(test_a_child_of_fork_finds_the_nodes),
         test(test_a_user_with_the_least_rights_locks_and_waits),

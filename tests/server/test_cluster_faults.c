@@ -95,7 +95,7 @@ static void test_a_hold_and_a_waiter_follow_when_stopped_masters_are_replaced_by
  * A stopped master answers nobody.  The lease lasts longer than the stop, so the first answers behind the stop grant
  * nothing.
  */
-static void test_a_stopped_master_is_left_for_good(void **state)
+static void test_a_stopped_master_is_not_used_again(void **state)
 {
     const char *name = shards_name(0, "stopped");
     int before = shards_master(name);
@@ -509,7 +509,7 @@ static void test_a_process_goes_on_when_a_node_has_had_many_addresses(void **sta
 
 /* ---- other servers ----------------------------------------------------------------------- */
 
-static void test_a_lock_waits_when_a_single_server_stands_behind_cluster(void **state)
+static void test_a_lock_waits_when_a_cluster_url_names_a_single_server(void **state)
 {
     struct server *single = server_start_with(true, NULL);
     struct actor *actor;
@@ -589,7 +589,7 @@ static void test_a_process_goes_on_when_a_stranger_has_named_too_many_masters(vo
 }
 
 /* The first node's refusal is the reason, also while a later connection waits for an answer. */
-static void test_the_reason_is_told_when_the_map_is_refused(void **state)
+static void test_the_reason_is_reported_when_the_map_is_refused(void **state)
 {
     struct actor *actor;
     char url[120];
@@ -622,7 +622,7 @@ int main(int argc, char **argv)
         test(test_a_hold_and_a_waiter_follow_when_an_operator_switches),
         test(test_a_hold_and_a_waiter_follow_two_switches_in_a_row),
         test(test_a_hold_and_a_waiter_follow_when_stopped_masters_are_replaced_by_force),
-        test(test_a_stopped_master_is_left_for_good),
+        test(test_a_stopped_master_is_not_used_again),
         test(test_a_replaced_master_is_not_believed_when_it_goes_on),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
         test(test_a_master_that_was_a_replica_gives_grace_to_an_old_connection),
@@ -637,8 +637,8 @@ int main(int argc, char **argv)
         test(test_a_lock_waits_when_a_stranger_sends_it_around),
         test(test_a_process_goes_on_when_a_node_has_had_many_addresses),
         test(test_a_process_goes_on_when_a_stranger_has_named_too_many_masters),
-        test(test_the_reason_is_told_when_the_map_is_refused),
-        test(test_a_lock_waits_when_a_single_server_stands_behind_cluster),
+        test(test_the_reason_is_reported_when_the_map_is_refused),
+        test(test_a_lock_waits_when_a_cluster_url_names_a_single_server),
     };
 
     test_begin(argc, argv);

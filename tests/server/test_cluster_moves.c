@@ -170,7 +170,7 @@ static void test_a_waiter_owns_when_the_slot_has_moved(void **state)
  * The old node ends the waiter's subscription unasked; the waiter subscribes at the new node, and a message wakes it
  * there: no lease ends, and no poll comes, within the time of a test.
  */
-static void test_a_waiter_subscribes_anew_when_the_slot_has_moved(void **state)
+static void test_a_waiter_subscribes_again_when_the_slot_has_moved(void **state)
 {
     const char *name = shards_name(0, "inbox");
     int64_t messages;
@@ -355,7 +355,7 @@ int main(int argc, char **argv)
         test(test_a_node_can_be_used_when_its_lowest_slot_moves),
         test(test_tokens_rise_when_the_slot_moves_between_holds),
         test(test_a_waiter_owns_when_the_slot_has_moved),
-        test(test_a_waiter_subscribes_anew_when_the_slot_has_moved),
+        test(test_a_waiter_subscribes_again_when_the_slot_has_moved),
         test(test_a_waiter_owns_when_the_holder_unlocks_half_way),
         test(test_a_new_lock_waits_for_the_end_of_a_move),
         test(test_processes_count_exactly_while_the_slot_moves_on),

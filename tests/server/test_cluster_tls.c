@@ -49,7 +49,7 @@ static bool has_login(const struct server *server)
     return side_says(server->side, "cmdstat_auth", "INFO commandstats");
 }
 
-static void test_a_lock_is_had_by_tls(void **state)
+static void test_a_lock_is_acquired_over_tls(void **state)
 {
     (void)state;
     actor_do(actor, "0", "lock ct/x");
@@ -92,7 +92,7 @@ static void test_no_password_goes_to_a_stranger_without_tls(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_lock_is_had_by_tls, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_lock_is_acquired_over_tls, begin, end),
         cmocka_unit_test_setup_teardown(test_no_password_goes_to_a_stranger_with_a_certificate, begin, end),
         cmocka_unit_test_setup_teardown(test_no_password_goes_to_a_stranger_without_tls, begin, end),
     };

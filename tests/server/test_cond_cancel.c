@@ -116,7 +116,7 @@ static void test_cleanup_handlers_own_the_mutex_when_a_waiter_is_cancelled(void 
 }
 
 /* A signal that has reached a waiter which is then cancelled goes on to the other waiter. */
-static void test_a_signal_passes_on_when_who_had_it_is_cancelled(void **state)
+static void test_a_signal_passes_on_when_its_receiver_is_cancelled(void **state)
 {
     struct actor *other;
     struct victim victim;
@@ -145,7 +145,7 @@ static void test_a_signal_passes_on_when_who_had_it_is_cancelled(void **state)
  * POSIX scenario 35: a signal and a cancellation come at about the same time, from two processes.
  * If the waiter was cancelled the other one has the signal, else the waiter.
  */
-static void test_a_signal_is_had_by_one_when_a_waiter_is_cancelled_at_the_time(void **state)
+static void test_one_waiter_gets_the_signal_when_another_is_cancelled_at_the_same_time(void **state)
 {
     struct actor *other, *caller;
     int cancelled = 0, rounds = repetitions(200);
@@ -186,7 +186,7 @@ static void test_a_signal_is_had_by_one_when_a_waiter_is_cancelled_at_the_time(v
  * POSIX scenario 30: the same with a deadline, which is moved to the moment of the signal by and by; a waiter that says
  * ETIMEDOUT has eaten no signal.
  */
-static void test_a_signal_is_had_by_one_when_a_deadline_comes_at_the_time(void **state)
+static void test_one_waiter_gets_the_signal_when_a_deadline_comes_at_the_same_time(void **state)
 {
     int timeout_us = 3000, signalled = 0, rounds = repetitions(200);
     struct actor *other;
@@ -221,9 +221,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cleanup_handlers_own_the_mutex_when_a_waiter_is_cancelled),
-        cmocka_unit_test(test_a_signal_passes_on_when_who_had_it_is_cancelled),
-        cmocka_unit_test(test_a_signal_is_had_by_one_when_a_waiter_is_cancelled_at_the_time),
-        cmocka_unit_test(test_a_signal_is_had_by_one_when_a_deadline_comes_at_the_time),
+        cmocka_unit_test(test_a_signal_passes_on_when_its_receiver_is_cancelled),
+        cmocka_unit_test(test_one_waiter_gets_the_signal_when_another_is_cancelled_at_the_same_time),
+        cmocka_unit_test(test_one_waiter_gets_the_signal_when_a_deadline_comes_at_the_same_time),
         cmocka_unit_test(test_nothing_is_left),
     };
 

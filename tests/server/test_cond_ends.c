@@ -60,7 +60,7 @@ static void test_a_signal_reaches_the_second_when_the_first_is_killed(void **sta
     }
 }
 
-static void test_a_signal_passes_on_when_who_had_it_is_killed(void **state)
+static void test_a_signal_passes_on_when_its_receiver_is_killed(void **state)
 {
     (void)state;
     for (int i = 0; i < repetitions(1); i++) {
@@ -69,7 +69,7 @@ static void test_a_signal_passes_on_when_who_had_it_is_killed(void **state)
     }
 }
 
-static void test_a_signal_passes_on_when_who_had_it_is_killed_as_owner(void **state)
+static void test_a_signal_passes_on_when_its_receiver_is_killed_as_owner(void **state)
 {
     (void)state;
     for (int i = 0; i < repetitions(1); i++) {
@@ -179,8 +179,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_signal_reaches_the_second_when_the_first_is_killed),
-        cmocka_unit_test(test_a_signal_passes_on_when_who_had_it_is_killed),
-        cmocka_unit_test(test_a_signal_passes_on_when_who_had_it_is_killed_as_owner),
+        cmocka_unit_test(test_a_signal_passes_on_when_its_receiver_is_killed),
+        cmocka_unit_test(test_a_signal_passes_on_when_its_receiver_is_killed_as_owner),
         cmocka_unit_test(test_wait_says_eownerdead_when_the_signaller_dies),
         cmocka_unit_test(test_waits_end_when_the_mutex_becomes_not_recoverable),
         cmocka_unit_test(test_a_signal_reaches_the_second_when_the_first_exits),

@@ -45,7 +45,7 @@ static void test_the_next_waiter_owns_at_once_when_the_head_was_killed(void **st
  * A monitor that hears every channel changes nothing: the killed waiter is passed over at once, and the
  * next waiter is told no death.
  */
-static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_what_the_killed_head_is_told(void **state)
+static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_the_killed_heads_message(void **state)
 {
     struct redisContext *monitor = redisConnectUnix(the_server->path);
     int channels = side_count_channels(the_server->side);
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_next_waiter_owns_at_once_when_the_head_was_killed),
-        cmocka_unit_test(test_the_next_waiter_owns_at_once_when_a_monitor_hears_what_the_killed_head_is_told),
+        cmocka_unit_test(test_the_next_waiter_owns_at_once_when_a_monitor_hears_the_killed_heads_message),
         cmocka_unit_test(test_the_next_waiter_owns_at_once_when_the_head_is_stopped),
         cmocka_unit_test(test_the_next_waiter_owns_when_the_chosen_one_dies),
         cmocka_unit_test(test_a_waiter_does_not_believe_an_old_grant_when_it_was_stopped),

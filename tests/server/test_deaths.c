@@ -101,7 +101,7 @@ static void test_lock_says_ownerdead_when_the_owner_executes_another_program(voi
 }
 
 /* A mutex that is not robust tells nothing: the next owner gets the lock, and a higher token. */
-static void test_lock_is_had_when_a_dead_owner_was_not_robust(void **state)
+static void test_lock_is_acquired_when_a_dead_owner_was_not_robust(void **state)
 {
     struct actor *a = actor_start(the_server);
     long long token;
@@ -141,7 +141,7 @@ static void test_every_lock_call_says_ownerdead_when_the_lock_is_an_orphan(void 
 }
 
 /* POSIX scenario 39: an owner that dies before mending leaves the death to the next owner. */
-static void test_lock_says_ownerdead_again_when_the_mender_dies(void **state)
+static void test_lock_says_ownerdead_again_when_the_repairer_dies(void **state)
 {
     struct actor *a = start_holder("death/again", LEASE), *b = actor_start(the_server);
 
@@ -166,7 +166,7 @@ static void test_lock_says_ownerdead_again_when_the_mender_dies(void **state)
 /* ---- not mended -------------------------------------------------------------------------- */
 
 /* POSIX scenario 38: unlocked without mending, all waiters are told at once, and all newcomers. */
-static void test_all_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
+static void test_all_waiters_fail_when_the_lock_is_not_recoverable(void **state)
 {
     struct actor *a = start_holder("death/never", LEASE), *waiters[3];
 
@@ -193,7 +193,7 @@ static void test_all_waiters_are_told_when_the_lock_is_not_recoverable(void **st
 }
 
 /* POSIX scenario 40: only the owner that was told of a death can mend, and once. */
-static void test_consistent_is_refused_when_there_is_nothing_to_mend(void **state)
+static void test_consistent_is_refused_when_there_is_nothing_to_repair(void **state)
 {
     struct actor *a = start_holder("death/mend", LEASE);
     dmutex_t stalled;
@@ -234,7 +234,7 @@ static void test_lock_says_ownerdead_at_once_when_the_owners_thread_ends(void **
 }
 
 /* Failure 8: the same in one's own process, and of a mutex that is not robust. */
-static void test_lock_is_had_at_once_when_the_owners_thread_has_ended(void **state)
+static void test_lock_is_acquired_at_once_when_the_owners_thread_has_ended(void **state)
 {
     (void)state;
     promise_within(AT_ONCE);
@@ -350,13 +350,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lock_says_ownerdead_when_the_owners_process_ends),
         cmocka_unit_test(test_lock_says_ownerdead_at_once_when_the_owner_exits),
         cmocka_unit_test(test_lock_says_ownerdead_when_the_owner_executes_another_program),
-        cmocka_unit_test(test_lock_is_had_when_a_dead_owner_was_not_robust),
+        cmocka_unit_test(test_lock_is_acquired_when_a_dead_owner_was_not_robust),
         cmocka_unit_test(test_every_lock_call_says_ownerdead_when_the_lock_is_an_orphan),
-        cmocka_unit_test(test_lock_says_ownerdead_again_when_the_mender_dies),
-        cmocka_unit_test(test_all_waiters_are_told_when_the_lock_is_not_recoverable),
-        cmocka_unit_test(test_consistent_is_refused_when_there_is_nothing_to_mend),
+        cmocka_unit_test(test_lock_says_ownerdead_again_when_the_repairer_dies),
+        cmocka_unit_test(test_all_waiters_fail_when_the_lock_is_not_recoverable),
+        cmocka_unit_test(test_consistent_is_refused_when_there_is_nothing_to_repair),
         cmocka_unit_test(test_lock_says_ownerdead_at_once_when_the_owners_thread_ends),
-        cmocka_unit_test(test_lock_is_had_at_once_when_the_owners_thread_has_ended),
+        cmocka_unit_test(test_lock_is_acquired_at_once_when_the_owners_thread_has_ended),
         cmocka_unit_test(test_lock_says_ownerdead_at_once_when_a_detached_thread_is_cancelled),
         cmocka_unit_test(test_a_new_thread_is_no_owner_when_it_has_the_dead_ones_id),
         cmocka_unit_test(test_exit_does_not_hang_when_a_thread_waits),

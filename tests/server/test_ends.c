@@ -47,7 +47,7 @@ static void test_a_blocked_timedlock_says_ownerdead_when_the_owner_is_killed(voi
 }
 
 /* POSIX scenario 38: a waiter with a deadline is told at once that no thread can own the mutex any more. */
-static void test_a_blocked_timedlock_says_notrecoverable_when_not_mended(void **state)
+static void test_a_blocked_timedlock_says_notrecoverable_when_not_made_consistent(void **state)
 {
     struct actor *waiters[2];
 
@@ -100,7 +100,7 @@ static void test_lock_says_ownerdead_at_once_when_a_detached_thread_exits(void *
 }
 
 /* Both of two mutexes of one dying process are told, each by its own lease. */
-static void test_each_mutex_of_a_killed_owner_is_had_by_its_own_lease(void **state)
+static void test_each_mutex_of_a_killed_owner_is_acquired_after_its_own_lease(void **state)
 {
     struct actor *a = start_holder("end/short", LEASE);
 
@@ -203,9 +203,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_blocked_timedlock_says_ownerdead_when_the_owner_is_killed),
-        cmocka_unit_test(test_a_blocked_timedlock_says_notrecoverable_when_not_mended),
+        cmocka_unit_test(test_a_blocked_timedlock_says_notrecoverable_when_not_made_consistent),
         cmocka_unit_test(test_lock_says_ownerdead_at_once_when_a_detached_thread_exits),
-        cmocka_unit_test(test_each_mutex_of_a_killed_owner_is_had_by_its_own_lease),
+        cmocka_unit_test(test_each_mutex_of_a_killed_owner_is_acquired_after_its_own_lease),
         cmocka_unit_test(test_the_lock_is_free_when_the_process_is_killed_straight_after_unlock),
         cmocka_unit_test(test_the_lock_is_free_when_the_process_executes_straight_after_unlock),
         cmocka_unit_test(test_a_robust_lock_is_free_when_the_process_is_killed_after_unlock),

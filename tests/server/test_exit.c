@@ -205,7 +205,7 @@ static bool was_any_inside(bool is_at_rest)
 }
 
 /* Attack C4: no process waits for the lease, in any step of the threads. */
-static void test_the_next_process_owns_at_once_when_one_exits_beside_lockers(void **state)
+static void test_the_next_process_owns_at_once_when_one_exits_among_lockers(void **state)
 {
     (void)state;
     for (int i = 0; i < repetitions(20); i++) {
@@ -395,7 +395,7 @@ static void exit_behind_a_pass(void (*end)(int))
 }
 
 /* Finding 98: the thread never returns from lock, so its end is no death. */
-static void test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit(void **state)
+static void test_no_death_is_reported_when_the_holder_was_on_its_seat_at_exit(void **state)
 {
     (void)state;
     for (int i = 0; i < ENDS; i++) {
@@ -581,13 +581,13 @@ static void test_waiting_threads_stay_in_lock_when_handlers_take_long(void **sta
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_next_process_owns_at_once_when_one_exits_beside_lockers),
+        cmocka_unit_test(test_the_next_process_owns_at_once_when_one_exits_among_lockers),
         cmocka_unit_test(test_waiting_threads_stay_in_lock_when_the_owner_exits),
         cmocka_unit_test(test_a_thread_that_waits_for_itself_stays_in_lock_when_the_process_exits),
         cmocka_unit_test(test_the_queue_is_empty_at_once_when_a_waiting_process_exits),
         cmocka_unit_test(test_nobody_waits_on_the_condition_when_a_waiting_process_exits),
         cmocka_unit_test(test_a_late_answer_is_given_back_when_the_process_exits_before_it),
-        cmocka_unit_test(test_no_death_is_told_when_the_holder_was_on_its_seat_at_exit),
+        cmocka_unit_test(test_no_death_is_reported_when_the_holder_was_on_its_seat_at_exit),
         cmocka_unit_test(test_a_question_is_not_sent_when_exit_has_given_it_up),
         cmocka_unit_test(test_a_renewal_is_not_sent_when_exit_has_given_it_up),
         cmocka_unit_test(test_a_handler_joins_a_thread_that_locks_when_the_process_exits),

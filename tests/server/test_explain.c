@@ -215,7 +215,7 @@ static struct actor *start_with_grace(void)
 }
 
 /* A trylock of a free mutex is EBUSY in the grace, and the sentence says so. */
-static void test_a_try_tells_of_the_grace_when_the_server_is_new(void **state)
+static void test_a_try_reports_the_grace_when_the_server_is_new(void **state)
 {
     struct actor *actor;
 
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_exit_waits_for_nothing_when_no_server_was_ever_reached),
         cmocka_unit_test(test_a_timeout_says_so_when_a_thread_waits_for_itself),
         cmocka_unit_test(test_a_wait_asks_nothing_more_when_nobody_listens),
-        cmocka_unit_test(test_a_try_tells_of_the_grace_when_the_server_is_new),
+        cmocka_unit_test(test_a_try_reports_the_grace_when_the_server_is_new),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -302,7 +302,7 @@ static void go_on_with_an_old_answer(const char *name, bool is_known)
     actor_end(owner);
 }
 
-static void test_a_client_waits_for_the_grace_when_it_was_stopped_behind_its_look(void **state)
+static void test_a_client_waits_for_the_grace_when_it_was_stopped_after_its_look(void **state)
 {
     (void)state;
     go_on_with_an_old_answer("fail/look", true);
@@ -348,7 +348,7 @@ int main(int argc, char **argv)
         FAILOVER_TEST(test_a_server_gives_grace_when_it_is_the_master_again),
         FAILOVER_TEST(test_an_idle_client_does_not_own_when_its_server_is_the_master_again),
         FAILOVER_TEST(test_an_idle_client_waits_for_the_grace_when_its_server_is_the_master_again),
-        FAILOVER_TEST(test_a_client_waits_for_the_grace_when_it_was_stopped_behind_its_look),
+        FAILOVER_TEST(test_a_client_waits_for_the_grace_when_it_was_stopped_after_its_look),
         FAILOVER_TEST(test_a_client_waits_for_the_grace_when_it_was_stopped_in_its_greeting),
         FAILOVER_TEST(test_a_server_gives_no_grace_when_its_first_replica_comes),
     };

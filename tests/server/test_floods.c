@@ -220,7 +220,7 @@ static void test_memory_stays_bounded_when_the_inbox_is_flooded(void **state)
 }
 
 /* Renewals are not answered and the inbox is flooded: the loss is told while the flood goes on. */
-static void test_a_loss_is_told_in_time_when_the_inbox_is_flooded(void **state)
+static void test_a_loss_is_reported_in_time_when_the_inbox_is_flooded(void **state)
 {
     struct actor *a = begin_flood(FLOOD_MESSAGES);
     const char *said;
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_stays_bounded_when_a_reply_never_ends),
         cmocka_unit_test(test_memory_stays_bounded_when_the_inbox_is_flooded),
-        cmocka_unit_test(test_a_loss_is_told_in_time_when_the_inbox_is_flooded),
+        cmocka_unit_test(test_a_loss_is_reported_in_time_when_the_inbox_is_flooded),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -89,7 +89,7 @@ static void test_lock_asks_again_when_the_answer_is_older_than_the_lease(void **
 /* ---- force ------------------------------------------------------------------------------- */
 
 /* An owner with an inbox is told at once, the next owner by EOWNERDEAD. */
-static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
+static void test_an_owner_learns_of_a_break_by_force_at_once(void **state)
 {
     struct actor *a = actor_start(the_server);
     long long token;
@@ -115,7 +115,7 @@ static void test_an_owner_is_told_at_once_when_broken_by_force(void **state)
 }
 
 /* An owner without an inbox learns of the loss by the next renewal. */
-static void test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox(void **state)
+static void test_an_owner_learns_from_its_renewal_when_it_has_no_inbox(void **state)
 {
     struct actor *a = actor_start_holder(the_server, "force/renewal", "lease=600");
 
@@ -246,8 +246,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_stopped_owner_knows_its_loss_when_it_goes_on),
         cmocka_unit_test(test_a_stopped_owner_does_not_renew_for_another_when_it_goes_on),
         cmocka_unit_test(test_lock_asks_again_when_the_answer_is_older_than_the_lease),
-        cmocka_unit_test(test_an_owner_is_told_at_once_when_broken_by_force),
-        cmocka_unit_test(test_an_owner_is_told_by_its_renewal_when_it_has_no_inbox),
+        cmocka_unit_test(test_an_owner_learns_of_a_break_by_force_at_once),
+        cmocka_unit_test(test_an_owner_learns_from_its_renewal_when_it_has_no_inbox),
         cmocka_unit_test(test_a_waiter_owns_at_once_when_the_lock_is_broken),
         cmocka_unit_test(test_force_breaks_ones_own_hold_and_nothing_when_free),
         cmocka_unit_test(test_a_loss_ends_the_process_when_onlost_says_so),

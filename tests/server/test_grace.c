@@ -242,7 +242,7 @@ static void promote(struct server *replica)
 }
 
 /* An owner unknown to the replica comes back, before the owner that the replica believes in. */
-static void test_the_newest_owner_comes_back_when_the_replica_was_behind(void **state)
+static void test_the_newest_owner_comes_back_when_the_replica_lagged(void **state)
 {
     struct server *first = the_server, *master, *replica = NULL;
     struct actor *a, *b, *c;
@@ -329,13 +329,13 @@ static void assert_wakes_up_behind(const char *call, const char *result, bool is
     the_server = first;
 }
 
-static void test_a_signalled_waiter_sleeps_no_more_when_the_replica_was_behind(void **state)
+static void test_a_signalled_waiter_wakes_when_the_replica_lagged(void **state)
 {
     (void)state;
     assert_wakes_up_behind("wait grace/cond grace/behind", "0", true);
 }
 
-static void test_a_waiter_that_timed_out_sleeps_no_more_when_the_replica_was_behind(void **state)
+static void test_a_waiter_that_timed_out_wakes_when_the_replica_lagged(void **state)
 {
     (void)state;
     assert_wakes_up_behind("timedwait grace/cond grace/behind 1000", "ETIMEDOUT", false);
@@ -352,9 +352,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_signal_does_not_grant_in_the_grace),
         cmocka_unit_test(test_a_robust_mutex_is_unlocked_at_an_empty_server),
         cmocka_unit_test(test_a_wait_gives_its_mutex_up_at_an_empty_server),
-        cmocka_unit_test(test_the_newest_owner_comes_back_when_the_replica_was_behind),
-        cmocka_unit_test(test_a_signalled_waiter_sleeps_no_more_when_the_replica_was_behind),
-        cmocka_unit_test(test_a_waiter_that_timed_out_sleeps_no_more_when_the_replica_was_behind),
+        cmocka_unit_test(test_the_newest_owner_comes_back_when_the_replica_lagged),
+        cmocka_unit_test(test_a_signalled_waiter_wakes_when_the_replica_lagged),
+        cmocka_unit_test(test_a_waiter_that_timed_out_wakes_when_the_replica_lagged),
     };
 
     test_begin(argc, argv);

@@ -181,7 +181,7 @@ static void test_a_server_is_tried_less_often_when_it_always_closes(void **state
 }
 
 /* A server that greets properly, and is another one, or wants a login, at the first script, again and again. */
-static void test_a_server_is_tried_less_often_when_it_always_sends_away(void **state)
+static void test_a_server_is_tried_less_often_when_it_always_redirects(void **state)
 {
     (void)state;
     check_tries_become_rare(MANNER_LYING, "-READONLY You can't write against a read only replica.\r\n");
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
         FAKE_TEST(test_a_signal_does_no_harm_when_its_answer_is_about_a_mutex_that_it_did_not_name),
         FAKE_TEST(test_calls_say_enolck_when_the_server_closes),
         FAKE_TEST(test_a_server_is_tried_less_often_when_it_always_closes),
-        FAKE_TEST(test_a_server_is_tried_less_often_when_it_always_sends_away),
+        FAKE_TEST(test_a_server_is_tried_less_often_when_it_always_redirects),
         FAKE_TEST(test_calls_end_in_time_when_the_server_never_answers),
         FAKE_TEST(test_calls_name_the_server_when_no_answer_has_come_yet),
         cmocka_unit_test(test_nothing_is_left),

@@ -96,7 +96,7 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(v
 }
 
 /* Failure 2: a waiter with an inbox that is up again before the unlock is told as usual. */
-static void test_a_waiter_is_told_when_its_inbox_was_closed_before(void **state)
+static void test_a_waiter_gets_the_message_when_its_inbox_was_closed_before(void **state)
 {
     struct actor *waiter;
     int channels;
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         INBOX_TEST(test_a_waiter_owns_when_the_unlock_comes_before_its_subscription),
         INBOX_TEST(test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed),
-        INBOX_TEST(test_a_waiter_is_told_when_its_inbox_was_closed_before),
+        INBOX_TEST(test_a_waiter_gets_the_message_when_its_inbox_was_closed_before),
         INBOX_TEST(test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_place),
         INBOX_TEST(test_a_waiter_owns_by_its_poll_when_the_message_is_lost),
         INBOX_TEST(test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole),

@@ -220,7 +220,7 @@ static void test_force_on_a_kept_lease_is_silent(void **state)
 }
 
 /* A keeper that was stopped for longer than its lease does not believe in the lease afterwards. */
-static void test_keeper_asks_anew_when_the_lease_ended_in_a_pause(void **state)
+static void test_keeper_asks_again_when_the_lease_ended_in_a_pause(void **state)
 {
     uint64_t before, after;
     int losses; /* on a busy machine a hold with a short lease may be lost, too */
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_destroy_gives_a_kept_lease_back),
         cmocka_unit_test(test_kill_of_a_keeper_is_no_death),
         cmocka_unit_test(test_force_on_a_kept_lease_is_silent),
-        cmocka_unit_test(test_keeper_asks_anew_when_the_lease_ended_in_a_pause),
+        cmocka_unit_test(test_keeper_asks_again_when_the_lease_ended_in_a_pause),
         cmocka_unit_test(test_info_shows_a_kept_lease_as_locked_without_a_hold),
         cmocka_unit_test(test_signal_wakes_when_the_mutex_is_kept),
         cmocka_unit_test(test_a_program_keeps_when_it_has_loaded_the_library_late),

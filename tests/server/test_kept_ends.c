@@ -166,7 +166,7 @@ static void test_another_program_costs_the_others_a_lease(void **state)
 }
 
 /* A process that was stopped inside a relocked lease for longer than the lease is told of the loss. */
-static void test_a_loss_is_told_when_the_process_was_stopped_inside(void **state)
+static void test_a_loss_is_reported_when_the_process_was_stopped_inside(void **state)
 {
     const char *name = "ends/stop";
     uint64_t token;
@@ -302,7 +302,7 @@ static void keep(const char *name, unsigned lease_ms)
 }
 
 /* The whole process stands still between the swap and the clock, until the lease is over and another process owns. */
-static void test_a_lock_asks_when_the_lease_ended_behind_the_swap(void **state)
+static void test_a_lock_asks_when_the_lease_ended_after_the_swap(void **state)
 {
     const char *name = "ends/clock";
 
@@ -343,7 +343,7 @@ static void note_lost(const char *name, uint64_t token, void *user)
 }
 
 /* A thread that has found out that the lease is over has nothing to lose, though it has not come to the state lock. */
-static void test_no_loss_is_told_when_the_lock_has_found_the_end_of_the_lease(void **state)
+static void test_no_loss_is_reported_when_the_lock_has_found_the_end_of_the_lease(void **state)
 {
     const char *name = "ends/found";
 
@@ -396,7 +396,7 @@ static int lock_and_stay(dmutex_t *at)
 }
 
 /* The hold is lost behind the swap, and another thread has a new hold, which is kept: the swap was of the old hold. */
-static void test_a_lock_is_of_the_new_hold_when_the_old_was_lost_behind_the_swap(void **state)
+static void test_a_lock_is_of_the_new_hold_when_the_old_was_lost_after_the_swap(void **state)
 {
     const char *name = "ends/swap";
 
@@ -418,7 +418,7 @@ static void test_a_lock_is_of_the_new_hold_when_the_old_was_lost_behind_the_swap
 }
 
 /* A hold that another thread has left meanwhile, kept all the time, is had without a question. */
-static void test_a_lock_is_had_when_nothing_happened_behind_the_swap(void **state)
+static void test_a_lock_is_acquired_when_nothing_happened_after_the_swap(void **state)
 {
     int64_t before;
 
@@ -462,7 +462,7 @@ static int try_while_a_handler_forks(dmutex_t *at)
 }
 
 /* The handler has interrupted a lock behind the swap: the lease is the parent's, and not the copy's, too. */
-static void test_a_copy_does_not_lock_when_a_handler_forks_behind_the_swap(void **state)
+static void test_a_copy_does_not_lock_when_a_handler_forks_after_the_swap(void **state)
 {
     struct sigaction action = { .sa_handler = fork_and_go_on };
 
@@ -490,7 +490,7 @@ static int switch_and_stop(dmutex_t *at)
 }
 
 /* The change of servers gives kept leases back first; a lease that is kept anew meanwhile, and entered, is in use. */
-static void test_another_server_is_refused_when_a_thread_is_in_a_lease_kept_meanwhile(void **state)
+static void test_another_server_is_refused_when_a_thread_is_inside_a_kept_lease(void **state)
 {
     (void)state;
     keep("ends/server", LONG_LEASE);
@@ -512,15 +512,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_kill_is_a_death_when_a_robust_mutex_was_handed_on),
         cmocka_unit_test(test_a_kill_in_the_gap_is_no_death),
         cmocka_unit_test(test_another_program_costs_the_others_a_lease),
-        cmocka_unit_test(test_a_loss_is_told_when_the_process_was_stopped_inside),
+        cmocka_unit_test(test_a_loss_is_reported_when_the_process_was_stopped_inside),
         cmocka_unit_test(test_a_child_locks_the_shared_object_that_its_parent_keeps),
         cmocka_unit_test(test_a_childs_copy_of_a_private_object_is_free),
-        cmocka_unit_test(test_a_lock_asks_when_the_lease_ended_behind_the_swap),
-        cmocka_unit_test(test_no_loss_is_told_when_the_lock_has_found_the_end_of_the_lease),
-        cmocka_unit_test(test_a_lock_is_of_the_new_hold_when_the_old_was_lost_behind_the_swap),
-        cmocka_unit_test(test_a_lock_is_had_when_nothing_happened_behind_the_swap),
-        cmocka_unit_test(test_a_copy_does_not_lock_when_a_handler_forks_behind_the_swap),
-        cmocka_unit_test(test_another_server_is_refused_when_a_thread_is_in_a_lease_kept_meanwhile),
+        cmocka_unit_test(test_a_lock_asks_when_the_lease_ended_after_the_swap),
+        cmocka_unit_test(test_no_loss_is_reported_when_the_lock_has_found_the_end_of_the_lease),
+        cmocka_unit_test(test_a_lock_is_of_the_new_hold_when_the_old_was_lost_after_the_swap),
+        cmocka_unit_test(test_a_lock_is_acquired_when_nothing_happened_after_the_swap),
+        cmocka_unit_test(test_a_copy_does_not_lock_when_a_handler_forks_after_the_swap),
+        cmocka_unit_test(test_another_server_is_refused_when_a_thread_is_inside_a_kept_lease),
         cmocka_unit_test(test_nothing_is_left),
     };
 

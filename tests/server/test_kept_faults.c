@@ -29,7 +29,7 @@ static int end_test(void **state)
 /* ---- asked back -------------------------------------------------------------------------- */
 
 /* The hold goes through the seats of the keeper first, within the bound, and is not kept then. */
-static void test_the_lease_is_had_when_threads_of_the_keeper_sit(void **state)
+static void test_the_lease_is_obtained_when_threads_of_the_keeper_wait(void **state)
 {
     char file[64];
 
@@ -52,7 +52,7 @@ static void test_the_lease_is_had_when_threads_of_the_keeper_sit(void **state)
 }
 
 /* The server has executed the renewal with the mark, and the answer is on its way: the message comes before. */
-static void test_the_lease_is_had_when_the_answer_to_the_mark_is_late(void **state)
+static void test_the_lease_is_obtained_when_the_answer_to_the_mark_is_late(void **state)
 {
     uint64_t before;
 
@@ -74,7 +74,7 @@ static void test_the_lease_is_had_when_the_answer_to_the_mark_is_late(void **sta
 }
 
 /* The next renewal tells of the waiter instead of the lost message. */
-static void test_the_lease_is_had_by_a_renewal_when_the_message_is_lost(void **state)
+static void test_the_lease_is_obtained_by_a_renewal_when_the_message_is_lost(void **state)
 {
     uint64_t before;
 
@@ -329,9 +329,9 @@ static void test_another_server_is_used_while_a_lease_is_kept(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(test_the_lease_is_had_when_threads_of_the_keeper_sit),
-        FAULT_TEST(test_the_lease_is_had_when_the_answer_to_the_mark_is_late),
-        FAULT_TEST(test_the_lease_is_had_by_a_renewal_when_the_message_is_lost),
+        FAULT_TEST(test_the_lease_is_obtained_when_threads_of_the_keeper_wait),
+        FAULT_TEST(test_the_lease_is_obtained_when_the_answer_to_the_mark_is_late),
+        FAULT_TEST(test_the_lease_is_obtained_by_a_renewal_when_the_message_is_lost),
         FAULT_TEST(test_no_lease_is_kept_when_the_inbox_is_closed),
         FAULT_TEST(test_the_back_off_grows_and_ends),
         FAULT_TEST(test_a_kept_lease_ends_in_silence_when_the_network_is_gone),

@@ -73,7 +73,7 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
 }
 
 /* An owner of a server that is no master any more is told before another could own. */
-static void test_a_loss_is_told_in_time_when_the_server_becomes_a_replica(void **state)
+static void test_a_loss_is_reported_in_time_when_the_server_becomes_a_replica(void **state)
 {
     struct actor *a = actor_start(the_server);
 
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_hold_goes_on_when_its_renewal_is_late),
         cmocka_unit_test(test_a_hold_is_given_back_when_its_renewal_is_too_late),
-        cmocka_unit_test_teardown(test_a_loss_is_told_in_time_when_the_server_becomes_a_replica, mend_server),
+        cmocka_unit_test_teardown(test_a_loss_is_reported_in_time_when_the_server_becomes_a_replica, mend_server),
         cmocka_unit_test_teardown(test_unlock_is_done_later_when_a_replica_refuses_it, mend_server),
         cmocka_unit_test(test_destroy_awaits_a_pending_release),
         cmocka_unit_test(test_the_queue_is_left_later_when_a_timeout_is_not_answered),

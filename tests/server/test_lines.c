@@ -260,7 +260,7 @@ static void test_the_mutex_goes_on_when_a_thread_ends_inside(void **state)
 }
 
 /* All seats hear that the mutex is not recoverable. */
-static void test_all_seats_are_told_when_the_mutex_is_not_recoverable(void **state)
+static void test_all_seats_fail_when_the_mutex_is_not_recoverable(void **state)
 {
     (void)state;
     make_handed(&mutex, "line/broken", &kinds[4], LONG_LEASE, 0);
@@ -274,7 +274,7 @@ static void test_all_seats_are_told_when_the_mutex_is_not_recoverable(void **sta
 }
 
 /* A hold that is lost inside is told to its thread; the seats ask anew. */
-static void test_seats_ask_anew_when_the_hold_is_broken(void **state)
+static void test_seats_ask_again_when_the_hold_is_broken(void **state)
 {
     (void)state;
     make_handed(&mutex, "line/force", &kinds[0], LONG_LEASE, 0);
@@ -302,8 +302,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_process_gets_in_while_threads_hand_on),
         cmocka_unit_test(test_a_seat_learns_of_a_death_in_its_process),
         cmocka_unit_test(test_the_mutex_goes_on_when_a_thread_ends_inside),
-        cmocka_unit_test(test_all_seats_are_told_when_the_mutex_is_not_recoverable),
-        cmocka_unit_test(test_seats_ask_anew_when_the_hold_is_broken),
+        cmocka_unit_test(test_all_seats_fail_when_the_mutex_is_not_recoverable),
+        cmocka_unit_test(test_seats_ask_again_when_the_hold_is_broken),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -82,7 +82,7 @@ static int lock_twice_in_vain(dmutex_t *at)
 }
 
 /* EDEADLK beside seats, of the thread that has asked the server, and of threads that were handed the hold. */
-static void test_a_second_lock_is_a_deadlock_beside_seats(void **state)
+static void test_a_second_lock_is_a_deadlock_when_others_wait(void **state)
 {
     int64_t before;
 
@@ -155,7 +155,7 @@ static int lock_twice_and_unlock(dmutex_t *at)
  * The holder of a normal mutex that locks again sits behind itself: a timed lock leaves, a lock waits until the hold is
  * broken, and owns then.
  */
-static void test_a_thread_sits_behind_itself_until_its_hold_is_broken(void **state)
+static void test_a_thread_waits_for_itself_until_its_hold_is_broken(void **state)
 {
     int64_t before;
 
@@ -224,7 +224,7 @@ static void check_death(bool is_robust, bool is_handed, int seats)
     assert_free();
 }
 
-static void test_the_next_thread_is_told_when_a_thread_ends_inside(void **state)
+static void test_the_next_thread_learns_when_a_thread_ends_inside(void **state)
 {
     (void)state;
     for (int way = 0; way < 4; way++) {
@@ -397,10 +397,10 @@ static void test_destroy_leaves_the_seats_of_another_process_alone(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_second_lock_is_a_deadlock_beside_seats),
+        cmocka_unit_test(test_a_second_lock_is_a_deadlock_when_others_wait),
         cmocka_unit_test(test_seats_wait_for_the_last_unlock_of_a_recursive_mutex),
-        cmocka_unit_test(test_a_thread_sits_behind_itself_until_its_hold_is_broken),
-        cmocka_unit_test(test_the_next_thread_is_told_when_a_thread_ends_inside),
+        cmocka_unit_test(test_a_thread_waits_for_itself_until_its_hold_is_broken),
+        cmocka_unit_test(test_the_next_thread_learns_when_a_thread_ends_inside),
         cmocka_unit_test(test_a_cancelled_seat_ends_with_the_mutex),
         cmocka_unit_test(test_each_seat_is_refused_when_the_server_is_full),
         cmocka_unit_test(test_destroy_is_refused_while_threads_sit),

@@ -348,7 +348,7 @@ static void test_a_line_goes_on_when_its_asker_times_out_without_an_answer(void 
 }
 
 /* The server has granted the place in the queue, and the message is on its way, when the asker's time is over. */
-static void test_a_grant_on_its_way_is_had_when_the_asker_times_out(void **state)
+static void test_a_grant_on_its_way_is_used_when_the_asker_times_out(void **state)
 {
     (void)state;
     for (int seats = 0; seats < 2; seats++) {
@@ -484,7 +484,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_try_asks_the_server_only_while_the_line_does_not_own),
         cmocka_unit_test(test_the_last_seat_leaves_the_queue_when_it_times_out),
         cmocka_unit_test(test_a_line_goes_on_when_its_asker_times_out_without_an_answer),
-        cmocka_unit_test(test_a_grant_on_its_way_is_had_when_the_asker_times_out),
+        cmocka_unit_test(test_a_grant_on_its_way_is_used_when_the_asker_times_out),
         cmocka_unit_test(test_a_seat_enters_when_the_hold_was_left_while_the_thread_sat_down),
         cmocka_unit_test(test_a_seat_has_the_hold_that_comes_at_its_deadline),
         cmocka_unit_test(test_the_next_seat_enters_when_the_woken_seat_times_out),

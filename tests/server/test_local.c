@@ -328,7 +328,7 @@ static void test_a_new_server_grants_at_once_when_a_forked_child_is_left(void **
  * The file that says "no grace" is of one server: the next one does not take it over, although the process that has
  * used the first holds nothing.
  */
-static void test_a_new_server_has_a_grace_when_the_one_before_had_none(void **state)
+static void test_a_new_server_has_a_grace_when_the_previous_one_had_none(void **state)
 {
     struct actor *a = start_lost(NULL), *b;
 
@@ -683,7 +683,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_a_held_lock_is_nobody_elses_when_the_server_is_killed),
         LOCAL_TEST(test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_before),
         LOCAL_TEST(test_a_new_server_grants_at_once_when_a_forked_child_is_left),
-        LOCAL_TEST(test_a_new_server_has_a_grace_when_the_one_before_had_none),
+        LOCAL_TEST(test_a_new_server_has_a_grace_when_the_previous_one_had_none),
         LOCAL_TEST(test_no_second_server_is_started_when_the_files_were_deleted),
         LOCAL_TEST(test_no_second_server_is_started_when_the_first_is_in_another_network),
         LOCAL_TEST(test_the_server_has_nothing_of_its_starter),

@@ -214,7 +214,7 @@ static void check_lost(uint64_t token)
  * Failure 6: without any network the loss is told after 0.8 of a lease, no earlier, and while the
  * server still keeps the lock for nobody else.
  */
-static void test_a_loss_is_told_before_another_can_own_when_the_network_is_gone(void **state)
+static void test_a_loss_is_reported_before_another_can_own_when_the_network_is_gone(void **state)
 {
     struct actor *b = actor_start(the_server);
     int64_t before_ms;
@@ -244,7 +244,7 @@ static void test_a_loss_is_told_before_another_can_own_when_the_network_is_gone(
 }
 
 /* Several holds are lost each by its own lease, and each is told. */
-static void test_each_loss_is_told_when_many_are_lost(void **state)
+static void test_each_loss_is_reported_when_many_are_lost(void **state)
 {
     dmutex_t many[20];
 
@@ -375,7 +375,7 @@ static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
 }
 
 /* Failure 4: a waiter that came first has the lock; the former owner learns of the loss by renewal. */
-static void test_the_owner_is_told_when_a_waiter_came_first(void **state)
+static void test_the_owner_is_notified_when_a_waiter_came_first(void **state)
 {
     struct actor *b = actor_start(the_server);
     uint64_t token;
@@ -399,7 +399,7 @@ static void test_the_owner_is_told_when_a_waiter_came_first(void **state)
 }
 
 /* An unlock that was too late is a loss: the unlock says so, and the callback is called. */
-static void test_a_loss_is_told_when_an_unlock_finds_no_lock(void **state)
+static void test_a_loss_is_reported_when_an_unlock_finds_no_lock(void **state)
 {
     uint64_t token;
 
@@ -426,14 +426,14 @@ int main(int argc, char **argv)
         LOSS_TEST(test_a_hold_goes_on_when_the_network_is_gone_for_a_while),
         LOSS_TEST(test_a_hold_goes_on_beyond_max_hold_when_renewed_by_hand),
         LOSS_TEST(test_renew_says_enolck_when_there_is_no_answer),
-        LOSS_TEST(test_a_loss_is_told_before_another_can_own_when_the_network_is_gone),
-        LOSS_TEST(test_each_loss_is_told_when_many_are_lost),
+        LOSS_TEST(test_a_loss_is_reported_before_another_can_own_when_the_network_is_gone),
+        LOSS_TEST(test_each_loss_is_reported_when_many_are_lost),
         LOSS_TEST(test_a_hold_is_lost_at_max_hold),
         LOSS_TEST(test_lock_is_fresh_when_the_hold_before_was_lost),
         LOSS_TEST(test_the_lock_is_put_back_when_its_key_was_deleted),
         LOSS_TEST(test_the_lock_is_put_back_when_all_data_is_gone),
-        LOSS_TEST(test_the_owner_is_told_when_a_waiter_came_first),
-        LOSS_TEST(test_a_loss_is_told_when_an_unlock_finds_no_lock),
+        LOSS_TEST(test_the_owner_is_notified_when_a_waiter_came_first),
+        LOSS_TEST(test_a_loss_is_reported_when_an_unlock_finds_no_lock),
     };
 
     test_begin(argc, argv);

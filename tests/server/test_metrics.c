@@ -191,7 +191,7 @@ static void test_file_replaces_a_link_and_the_rest_of_a_killed_process(void **st
 }
 
 /* What the process holds at the moment is there at once, by name if that is asked for. */
-static void test_file_tells_what_is_held_now(void **state)
+static void test_file_shows_what_is_held_now(void **state)
 {
     const char *path = server_file(the_server, "held.prom");
     struct actor *actor;
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_child_has_a_file_of_its_own_when_the_path_names_the_process),
         cmocka_unit_test(test_file_replaces_a_link_and_the_rest_of_a_killed_process),
         cmocka_unit_test(test_root_follows_no_link_of_a_stranger),
-        cmocka_unit_test(test_file_tells_what_is_held_now),
+        cmocka_unit_test(test_file_shows_what_is_held_now),
         cmocka_unit_test(test_locks_go_on_when_the_file_cannot_be_written),
         cmocka_unit_test(test_nothing_is_said_when_the_folder_of_dmutex_conf_is_for_others),
         cmocka_unit_test(test_no_file_is_written_when_nothing_is_locked_on_the_server),

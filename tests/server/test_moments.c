@@ -198,7 +198,7 @@ static bool is_signalled_in_time(struct victim *victim, int timeout_ms, struct a
 }
 
 /* Finding 51: a signal that came before the deadline goes on when the wait is cancelled behind the deadline. */
-static void test_a_signal_passes_on_when_its_waiter_is_cancelled_behind_the_deadline(void **state)
+static void test_a_signal_passes_on_when_its_waiter_is_cancelled_after_the_deadline(void **state)
 {
     struct victim victim;
     struct actor *other;
@@ -441,7 +441,7 @@ static bool is_quiet(void)
 }
 
 /* A renewal without an answer is not sent again for a hold that is lost: on a new server the hold would come back. */
-static void test_a_renewal_is_not_repeated_when_the_hold_is_lost_meanwhile(void **state)
+static void test_a_renewal_is_not_repeated_when_the_hold_was_lost_since(void **state)
 {
     (void)state;
     make_normal(&mutex, "moment/renew", LONG_LEASE);
@@ -483,7 +483,7 @@ static void hold_for_ms(dmutex_t *object, const char *name, unsigned ms)
 }
 
 /* A loss that is not told yet keeps the process at its server: nobody would tell the loss afterwards. */
-static void test_a_loss_is_told_when_the_server_is_changed_before_the_telling(void **state)
+static void test_a_loss_is_reported_when_the_server_is_changed_before_the_report(void **state)
 {
     (void)state;
     assert_result(dmutex_setlost_np(note_lost, NULL), 0);
@@ -542,7 +542,7 @@ static void fork_meanwhile(void)
 }
 
 /* A child that is born while the process changes its server has no descriptor of the library's. */
-static void test_a_child_has_no_sockets_when_the_server_is_changed_meanwhile(void **state)
+static void test_a_child_has_no_sockets_when_the_server_changes_during_the_fork(void **state)
 {
     struct forker before = { 0 };
     int usual;
@@ -561,14 +561,14 @@ static void test_a_child_has_no_sockets_when_the_server_is_changed_meanwhile(voi
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_signal_passes_on_when_its_waiter_is_cancelled_behind_the_deadline),
+        cmocka_unit_test(test_a_signal_passes_on_when_its_waiter_is_cancelled_after_the_deadline),
         cmocka_unit_test(test_a_signal_passes_on_when_its_waiter_has_lost_the_hold_and_is_cancelled),
         cmocka_unit_test(test_an_unlock_is_no_loss_when_owned_is_read_after_a_restart),
         cmocka_unit_test(test_the_loop_goes_on_when_more_than_a_batch_cannot_be_served),
         cmocka_unit_test(test_destroy_reads_no_freed_record_when_it_ends_a_lost_hold),
-        cmocka_unit_test(test_a_renewal_is_not_repeated_when_the_hold_is_lost_meanwhile),
-        cmocka_unit_test(test_a_loss_is_told_when_the_server_is_changed_before_the_telling),
-        cmocka_unit_test(test_a_child_has_no_sockets_when_the_server_is_changed_meanwhile),
+        cmocka_unit_test(test_a_renewal_is_not_repeated_when_the_hold_was_lost_since),
+        cmocka_unit_test(test_a_loss_is_reported_when_the_server_is_changed_before_the_report),
+        cmocka_unit_test(test_a_child_has_no_sockets_when_the_server_changes_during_the_fork),
         cmocka_unit_test(test_nothing_is_left),
     };
 

@@ -184,7 +184,7 @@ static void test_unlock_releases_once_when_its_command_or_reply_is_lost(void **s
 }
 
 /* One's own unlock that got lost does not stand in the way of one's next lock. */
-static void test_lock_owns_anew_when_the_unlock_before_got_lost(void **state)
+static void test_lock_owns_again_when_the_unlock_before_got_lost(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) {
@@ -488,7 +488,7 @@ int main(int argc, char **argv)
         NET_TEST(test_trylock_leaves_nothing_when_its_command_or_reply_is_lost),
         NET_TEST(test_lock_leaves_nothing_when_it_is_refused_after_a_lost_reply),
         NET_TEST(test_unlock_releases_once_when_its_command_or_reply_is_lost),
-        NET_TEST(test_lock_owns_anew_when_the_unlock_before_got_lost),
+        NET_TEST(test_lock_owns_again_when_the_unlock_before_got_lost),
         NET_TEST(test_unlock_releases_when_the_server_has_forgotten_the_scripts),
         NET_TEST(test_unlock_releases_later_when_there_is_no_network),
         NET_TEST(test_timedlock_ends_at_its_deadline_when_there_is_no_network),

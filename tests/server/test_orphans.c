@@ -131,7 +131,7 @@ static void test_the_lease_ends_when_the_parent_is_killed_and_a_child_lives_on(v
 }
 
 /* POSIX scenario 44, 45: a parent that exits, as a daemon's does, has died for the waiters. */
-static void test_the_death_is_told_at_once_when_the_parent_exits_and_a_child_lives_on(void **state)
+static void test_the_death_is_reported_at_once_when_the_parent_exits_and_a_child_lives_on(void **state)
 {
     pid_t parent;
 
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ORPHAN_TEST(test_the_lease_ends_when_the_parent_is_killed_and_a_child_lives_on),
-        ORPHAN_TEST(test_the_death_is_told_at_once_when_the_parent_exits_and_a_child_lives_on),
+        ORPHAN_TEST(test_the_death_is_reported_at_once_when_the_parent_exits_and_a_child_lives_on),
         cmocka_unit_test(test_the_parents_connections_stay_when_children_end),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -127,7 +127,7 @@ static void test_handoffs_cost_the_same_when_the_processes_are_young(void **stat
 }
 
 /* The owner's lease ends on all servers, not at one moment; a waiter that is robust is told. */
-static void test_a_death_is_told_when_the_holder_was_killed(void **state)
+static void test_a_death_is_reported_when_the_holder_was_killed(void **state)
 {
     (void)state;
     actor_do(trio_holder, "0", "init q/death robust lease=1000");
@@ -166,7 +166,7 @@ static void take_from_dead(const char *name, const char *options)
 }
 
 /* All that the servers know of the hold stays: how often the lock was taken, and a mark for the holder. */
-static void test_a_hold_is_unchanged_when_the_data_are_mended(void **state)
+static void test_a_hold_is_unchanged_when_the_data_are_made_consistent(void **state)
 {
     (void)state;
     take_from_dead("q/twice", " robust recursive");
@@ -252,8 +252,8 @@ int main(int argc, char **argv)
         USUAL(test_a_waiter_gets_the_lock_when_the_holder_unlocks),
         cmocka_unit_test_setup_teardown(test_a_pair_costs_each_server_two_scripts, trio_begin_count, trio_end_test),
         USUAL(test_handoffs_cost_the_same_when_the_processes_are_young),
-        USUAL(test_a_death_is_told_when_the_holder_was_killed),
-        USUAL(test_a_hold_is_unchanged_when_the_data_are_mended),
+        USUAL(test_a_death_is_reported_when_the_holder_was_killed),
+        USUAL(test_a_hold_is_unchanged_when_the_data_are_made_consistent),
         USUAL(test_a_mutex_is_not_recoverable_by_a_majority),
         USUAL(test_tokens_rise_from_hold_to_hold),
         USUAL(test_conditions_are_not_supported),

@@ -148,7 +148,7 @@ static void test_a_hold_excludes_when_all_servers_are_flushed(void **state)
 }
 
 /* The token that a majority has confirmed is on two servers at least; the next hold gets its own from any two. */
-static void test_a_told_token_is_on_a_majority(void **state)
+static void test_a_returned_token_is_on_a_majority(void **state)
 {
     unsigned long long told;
     int known = 0;
@@ -172,7 +172,7 @@ static unsigned long long token_on(int server, const char *name)
 }
 
 /* Two servers own, each with a token of its own clock: the higher one is on one server alone, until a renewal. */
-static void test_a_token_is_not_told_when_no_majority_confirms_it(void **state)
+static void test_a_token_is_not_returned_when_no_majority_confirms_it(void **state)
 {
     (void)state;
     trio_init("q/untold");
@@ -268,8 +268,8 @@ int main(int argc, char **argv)
         USUAL(test_a_hold_excludes_when_any_server_is_flushed),
         USUAL(test_a_hold_comes_back_when_the_servers_restart_empty_one_by_one),
         USUAL(test_a_hold_excludes_when_all_servers_are_flushed),
-        USUAL(test_a_told_token_is_on_a_majority),
-        USUAL(test_a_token_is_not_told_when_no_majority_confirms_it),
+        USUAL(test_a_returned_token_is_on_a_majority),
+        USUAL(test_a_token_is_not_returned_when_no_majority_confirms_it),
         USUAL(test_calls_say_who_is_missing_when_a_majority_is_down),
         cmocka_unit_test(test_locks_go_on_when_three_of_seven_servers_are_killed),
     };

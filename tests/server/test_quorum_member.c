@@ -124,7 +124,7 @@ static void test_a_holder_of_one_server_alone_is_passed(void **state)
     }
 }
 
-static void test_waiters_take_turns_beside_a_holder_of_one_server(void **state)
+static void test_waiters_take_turns_when_one_server_has_another_holder(void **state)
 {
     char path[64];
 
@@ -217,7 +217,7 @@ static int64_t hint_without_end(int server, const char *name, bool is_grant)
 }
 
 /* The member says that the waiter has its turn, or that it shall ask, and lies: the others are asked now and then. */
-static void test_hints_without_end_are_heeded_now_and_then(void **state)
+static void test_endless_hints_are_followed_now_and_then(void **state)
 {
     int server, honest;
 
@@ -302,7 +302,7 @@ static void check_beside_a_liar(struct actor *const *actors, const char *path)
 }
 
 /* It is the server where turns are taken. */
-static void test_calls_do_what_they_do_beside_a_member_that_lies(void **state)
+static void test_calls_work_as_usual_when_a_member_lies(void **state)
 {
     int home = warm_up("q/lie");
     char path[64];
@@ -324,7 +324,7 @@ static void test_calls_do_what_they_do_beside_a_member_that_lies(void **state)
 }
 
 /* No call fails, so the log alone can tell; it does so once, though each lock and each unlock is refused there. */
-static void test_the_log_tells_that_a_member_refuses(void **state)
+static void test_the_log_says_that_a_member_refuses(void **state)
 {
     char url[280], log[160];
     struct actor *actor;
@@ -405,7 +405,7 @@ static void test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock(vo
 }
 
 /* One server is free, one is held by somebody else, one is silent. */
-static void test_a_trylock_is_answered_beside_a_silent_member(void **state)
+static void test_a_trylock_is_answered_when_a_member_is_silent(void **state)
 {
     struct actor *lone = actor_start_holder(trio[1], "q/silent", ""), *actor = start_beside_silence(2);
 
@@ -417,7 +417,7 @@ static void test_a_trylock_is_answered_beside_a_silent_member(void **state)
 }
 
 /* The silent one is asked last, and would have all the time that is left. */
-static void test_a_question_is_answered_beside_a_silent_member(void **state)
+static void test_a_question_is_answered_when_a_member_is_silent(void **state)
 {
     struct actor *actor = start_beside_silence(2);
 
@@ -535,7 +535,7 @@ static void test_an_unlock_does_not_wait_for_a_silent_server(void **state)
 }
 
 /* The death is known to all; one server does not answer when the data are mended, nor when the mutex is destroyed. */
-static void test_a_mutex_is_mended_and_destroyed_beside_a_silent_member(void **state)
+static void test_a_mutex_is_made_consistent_and_destroyed_when_a_member_is_silent(void **state)
 {
     struct actor *actor = start_beside_silence(2);
 
@@ -583,7 +583,7 @@ static bool stays(struct actor *actor, struct proxy *proxy, int liar)
 }
 
 /* Within 200 ms, so a busy machine may need some rounds. */
-static void test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answered(void **state)
+static void test_a_hold_stays_when_a_member_reports_a_loss_before_all_have_answered(void **state)
 {
     int home = warm_up("q/quick"), slow = (home + 1) % TRIO, liar = (home + 2) % TRIO;
     int ports[TRIO] = { trio[0]->port, trio[1]->port, trio[2]->port };
@@ -602,7 +602,7 @@ static void test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answere
 }
 
 /* The silent one has an open question all the time; the hold is older than a moment. */
-static void test_a_break_is_told_beside_a_silent_member(void **state)
+static void test_a_break_is_reported_when_a_member_is_silent(void **state)
 {
     int home = warm_up("q/broken");
     struct actor *actor = start_beside_silence(home);
@@ -625,22 +625,22 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         USUAL(test_tokens_stay_below_the_limit_when_one_server_has_jumped),
         USUAL(test_a_holder_of_one_server_alone_is_passed),
-        USUAL(test_waiters_take_turns_beside_a_holder_of_one_server),
+        USUAL(test_waiters_take_turns_when_one_server_has_another_holder),
         USUAL(test_an_attempt_waits_elsewhere_when_the_queue_is_full),
         USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
-        USUAL(test_hints_without_end_are_heeded_now_and_then),
-        USUAL(test_calls_do_what_they_do_beside_a_member_that_lies),
-        USUAL(test_the_log_tells_that_a_member_refuses),
+        USUAL(test_endless_hints_are_followed_now_and_then),
+        USUAL(test_calls_work_as_usual_when_a_member_lies),
+        USUAL(test_the_log_says_that_a_member_refuses),
         USUAL(test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock),
-        USUAL(test_a_trylock_is_answered_beside_a_silent_member),
-        USUAL(test_a_question_is_answered_beside_a_silent_member),
+        USUAL(test_a_trylock_is_answered_when_a_member_is_silent),
+        USUAL(test_a_question_is_answered_when_a_member_is_silent),
         USUAL(test_a_waiter_leaves_a_silent_server),
         USUAL(test_a_token_is_given_when_the_third_server_is_reached_after_the_lock),
         USUAL(test_exit_does_not_wait_for_a_silent_server),
         USUAL(test_an_unlock_does_not_wait_for_a_silent_server),
-        USUAL(test_a_mutex_is_mended_and_destroyed_beside_a_silent_member),
-        USUAL(test_a_hold_stays_when_a_member_tells_a_loss_before_all_have_answered),
-        USUAL(test_a_break_is_told_beside_a_silent_member),
+        USUAL(test_a_mutex_is_made_consistent_and_destroyed_when_a_member_is_silent),
+        USUAL(test_a_hold_stays_when_a_member_reports_a_loss_before_all_have_answered),
+        USUAL(test_a_break_is_reported_when_a_member_is_silent),
     };
 
     test_begin(argc, argv);

@@ -84,7 +84,7 @@ static int setup(void **state)
 /* ---- inboxes ----------------------------------------------------------------------------- */
 
 /* A handoff reaches the inbox of the group, and the waiter has the lock. */
-static void test_scripts_tell_a_sharded_inbox_when_the_node_is_of_a_cluster(void **state)
+static void test_scripts_message_a_sharded_inbox_when_the_node_is_of_a_cluster(void **state)
 {
     struct who a = who("a"), b = who("b");
     struct inbox *inbox = inbox_open_sharded("b");
@@ -433,7 +433,7 @@ int main(int argc, char **argv)
 {
 #define TEST(test) cmocka_unit_test_setup(test, setup)
     const struct CMUnitTest tests[] = {
-        TEST(test_scripts_tell_a_sharded_inbox_when_the_node_is_of_a_cluster),
+        TEST(test_scripts_message_a_sharded_inbox_when_the_node_is_of_a_cluster),
         TEST(test_scripts_pass_a_waiter_over_when_the_inbox_is_not_sharded),
         TEST(test_probe_names_the_command_when_the_right_to_sharded_messages_is_missing),
         TEST(test_scripts_do_nothing_when_their_slot_moves),

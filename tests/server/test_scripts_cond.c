@@ -145,7 +145,7 @@ static void test_a_wait_is_no_death_when_the_lease_had_ended(void **state)
 }
 
 /* A robust owner that never mended makes the mutex not recoverable by a wait, as by an unlock. */
-static void test_a_wait_makes_the_mutex_not_recoverable_when_told_so(void **state)
+static void test_a_wait_makes_the_mutex_not_recoverable_when_asked_to(void **state)
 {
     struct who a = who("a"), b = who("b");
     struct inbox *inbox = inbox_open("b");
@@ -229,7 +229,7 @@ static void test_a_wait_is_bound_when_others_wait_with_another_mutex(void **stat
 }
 
 /* A signalled waiter does not wait on the condition any more: the condition can be used with another mutex. */
-static void test_a_wait_binds_anew_when_all_were_signalled(void **state)
+static void test_a_wait_binds_again_when_all_were_signalled(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
 
@@ -247,7 +247,7 @@ static void test_a_wait_binds_anew_when_all_were_signalled(void **state)
 }
 
 /* Waiters that died do not bind a condition for longer than two leases. */
-static void test_a_wait_binds_anew_when_the_others_are_gone(void **state)
+static void test_a_wait_binds_again_when_the_others_are_gone(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -266,7 +266,7 @@ static void test_a_wait_binds_anew_when_the_others_are_gone(void **state)
 }
 
 /* Of many dead waiters each call forgets sixteen, and never a living waiter. */
-static void test_a_wait_binds_anew_when_many_others_are_gone(void **state)
+static void test_a_wait_binds_again_when_many_others_are_gone(void **state)
 {
     struct who a = who("a");
 
@@ -406,7 +406,7 @@ static void test_a_repeated_wait_is_not_the_owner_when_it_has_come_and_gone(void
 /* ---- numbers and lifetimes --------------------------------------------------------------- */
 
 /* Many in one microsecond, or with a clock that stands: the later comes behind the earlier. */
-static void test_arrivals_on_a_condition_only_rise_when_the_clock_is_behind(void **state)
+static void test_arrivals_on_a_condition_only_rise_when_the_clock_is_slow(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -433,7 +433,7 @@ static void assert_lives(const char *kind, long long from, long long to)
 }
 
 /* I10: a condition lives three leases on from the last word of a waiter. */
-static void test_a_condition_lives_three_leases_on_from_each_word(void **state)
+static void test_a_condition_lives_for_three_leases_after_each_request(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -485,21 +485,21 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_the_token_rises_when_a_waiter_comes_back),
         SCRIPT_TEST(test_a_late_renewal_is_lost_when_its_thread_waits),
         SCRIPT_TEST(test_a_wait_is_no_death_when_the_lease_had_ended),
-        SCRIPT_TEST(test_a_wait_makes_the_mutex_not_recoverable_when_told_so),
+        SCRIPT_TEST(test_a_wait_makes_the_mutex_not_recoverable_when_asked_to),
         SCRIPT_TEST(test_a_wait_changes_nothing_when_not_the_owner),
         SCRIPT_TEST(test_a_wait_is_not_the_owner_when_its_hold_was_broken),
         SCRIPT_TEST(test_a_wait_is_bound_when_others_wait_with_another_mutex),
-        SCRIPT_TEST(test_a_wait_binds_anew_when_all_were_signalled),
-        SCRIPT_TEST(test_a_wait_binds_anew_when_the_others_are_gone),
-        SCRIPT_TEST(test_a_wait_binds_anew_when_many_others_are_gone),
+        SCRIPT_TEST(test_a_wait_binds_again_when_all_were_signalled),
+        SCRIPT_TEST(test_a_wait_binds_again_when_the_others_are_gone),
+        SCRIPT_TEST(test_a_wait_binds_again_when_many_others_are_gone),
         SCRIPT_TEST(test_a_wait_is_full_when_ten_thousand_wait),
         SCRIPT_TEST(test_a_repeated_wait_waits_when_nothing_has_happened),
         SCRIPT_TEST(test_a_repeated_wait_leaves_the_next_owner_alone),
         SCRIPT_TEST(test_a_repeated_wait_is_queued_when_it_was_signalled),
         SCRIPT_TEST(test_a_repeated_wait_is_owned_when_it_was_granted),
         SCRIPT_TEST(test_a_repeated_wait_is_not_the_owner_when_it_has_come_and_gone),
-        SCRIPT_TEST(test_arrivals_on_a_condition_only_rise_when_the_clock_is_behind),
-        SCRIPT_TEST(test_a_condition_lives_three_leases_on_from_each_word),
+        SCRIPT_TEST(test_arrivals_on_a_condition_only_rise_when_the_clock_is_slow),
+        SCRIPT_TEST(test_a_condition_lives_for_three_leases_after_each_request),
         SCRIPT_TEST(test_a_condition_has_an_end_when_nobody_waits_any_more),
     };
 

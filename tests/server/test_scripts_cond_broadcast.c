@@ -125,7 +125,7 @@ static void test_a_broadcast_ends_when_a_call_has_moved_all(void **state)
 }
 
 /* The call goes on behind the gone waiters, and counts none of them as moved. */
-static void test_a_broadcast_goes_on_behind_those_who_are_gone(void **state)
+static void test_a_broadcast_goes_on_after_those_who_are_gone(void **state)
 {
     struct who b = who("b");
 
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_broadcast_goes_in_steps_and_leaves_out_who_comes_later),
         SCRIPT_TEST(test_a_broadcast_moves_ten_thousand),
         SCRIPT_TEST(test_a_broadcast_ends_when_a_call_has_moved_all),
-        SCRIPT_TEST(test_a_broadcast_goes_on_behind_those_who_are_gone),
+        SCRIPT_TEST(test_a_broadcast_goes_on_after_those_who_are_gone),
         SCRIPT_TEST(test_a_broadcast_moves_nobody_when_repeated),
         SCRIPT_TEST(test_a_broadcast_is_bounded_exactly_when_the_numbers_are_large),
     };

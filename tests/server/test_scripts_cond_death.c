@@ -129,7 +129,7 @@ static void test_a_signal_goes_on_to_the_first_that_hears(void **state)
 }
 
 /* A signal dies as often as the receivers do, and goes on each time. */
-static void test_a_signal_goes_on_when_its_heir_died_too(void **state)
+static void test_a_signal_goes_on_when_its_next_receiver_died_too(void **state)
 {
     struct who d = who("d");
 
@@ -244,7 +244,7 @@ static void find(enum finder finder)
 }
 
 /* Any script that meets the dead owner's hold owes the hold's signal, once. */
-static void test_a_signal_is_owed_once_whoever_finds_its_receiver_dead(void **state)
+static void test_a_signal_is_owed_once_no_matter_who_finds_its_receiver_dead(void **state)
 {
     (void)state;
     for (int finder = 0; finder < FINDERS; finder++) {
@@ -257,7 +257,7 @@ static void test_a_signal_is_owed_once_whoever_finds_its_receiver_dead(void **st
 }
 
 /* Any script that forgets the dead waiter of the queue owes the waiter's signal, once. */
-static void test_a_signal_is_owed_once_whoever_forgets_its_receiver(void **state)
+static void test_a_signal_is_owed_once_no_matter_who_forgets_its_receiver(void **state)
 {
     (void)state;
     for (int finder = 0; finder < FINDERS; finder++) {
@@ -523,12 +523,12 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_signal_goes_on_when_its_receiver_said_that_it_died),
         SCRIPT_TEST(test_a_signal_goes_on_when_the_mutex_is_held_by_another),
         SCRIPT_TEST(test_a_signal_goes_on_to_the_first_that_hears),
-        SCRIPT_TEST(test_a_signal_goes_on_when_its_heir_died_too),
+        SCRIPT_TEST(test_a_signal_goes_on_when_its_next_receiver_died_too),
         SCRIPT_TEST(test_two_signals_go_on_when_both_receivers_died),
         SCRIPT_TEST(test_signals_go_to_their_own_condition_when_a_mutex_has_two),
         SCRIPT_TEST(test_a_signal_is_still_owed_when_a_waiter_cancels),
-        SCRIPT_TEST(test_a_signal_is_owed_once_whoever_finds_its_receiver_dead),
-        SCRIPT_TEST(test_a_signal_is_owed_once_whoever_forgets_its_receiver),
+        SCRIPT_TEST(test_a_signal_is_owed_once_no_matter_who_finds_its_receiver_dead),
+        SCRIPT_TEST(test_a_signal_is_owed_once_no_matter_who_forgets_its_receiver),
         SCRIPT_TEST(test_a_signal_is_owed_when_a_wait_forgets_its_receiver),
         SCRIPT_TEST(test_a_carrier_keeps_its_signal_when_it_asks_again),
         SCRIPT_TEST(test_a_signal_is_owed_when_its_receiver_is_given_back),

@@ -140,7 +140,7 @@ static void test_a_cancel_serves_those_before_it_when_the_mutex_is_free(void **s
 }
 
 /* The owner that a cancel finds dead is a death: a robust waiter is told. */
-static void test_a_cancel_tells_a_death_when_the_lease_ended(void **state)
+static void test_a_cancel_reports_a_death_when_the_lease_ended(void **state)
 {
     (void)state;
     for (int robust = 0; robust <= 1; robust++) {
@@ -376,7 +376,7 @@ static void test_a_drop_is_refused_while_somebody_waits(void **state)
 }
 
 /* However many are gone before the living waiter. */
-static void test_a_drop_is_refused_when_one_waits_behind_many_gone(void **state)
+static void test_a_drop_is_refused_when_one_waits_after_many_that_are_gone(void **state)
 {
     struct who a, b;
 
@@ -406,7 +406,7 @@ static void test_a_drop_does_not_count_those_who_are_gone(void **state)
 }
 
 /* I10: each key that a wait, a signal and a poll leave has an end. */
-static void test_nothing_is_left_for_good_when_nobody_waits(void **state)
+static void test_nothing_is_left_forever_when_nobody_waits(void **state)
 {
     static const char script[] = "local out = {}\n"
                                  "for _, name in ipairs(redis.call('KEYS', '*')) do\n"
@@ -435,7 +435,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_cancel_says_signalled_when_the_signal_came_first),
         SCRIPT_TEST(test_a_signal_goes_to_another_when_the_cancel_came_first),
         SCRIPT_TEST(test_a_cancel_serves_those_before_it_when_the_mutex_is_free),
-        SCRIPT_TEST(test_a_cancel_tells_a_death_when_the_lease_ended),
+        SCRIPT_TEST(test_a_cancel_reports_a_death_when_the_lease_ended),
         SCRIPT_TEST(test_a_cancel_is_unknown_when_nobody_waits),
         SCRIPT_TEST(test_a_cancel_is_not_recoverable_when_the_mutex_is),
         SCRIPT_TEST(test_a_poll_keeps_a_waiter_alive_while_it_waits),
@@ -448,9 +448,9 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_release_leaves_the_condition),
         SCRIPT_TEST(test_a_drop_is_done_when_nobody_waits),
         SCRIPT_TEST(test_a_drop_is_refused_while_somebody_waits),
-        SCRIPT_TEST(test_a_drop_is_refused_when_one_waits_behind_many_gone),
+        SCRIPT_TEST(test_a_drop_is_refused_when_one_waits_after_many_that_are_gone),
         SCRIPT_TEST(test_a_drop_does_not_count_those_who_are_gone),
-        SCRIPT_TEST(test_nothing_is_left_for_good_when_nobody_waits),
+        SCRIPT_TEST(test_nothing_is_left_forever_when_nobody_waits),
     };
 
     test_begin(argc, argv);

@@ -41,7 +41,7 @@ static void test_a_signal_is_for_none_when_nobody_waits(void **state)
 }
 
 /* A caller that does not know the mutex, or believes in another, is told the mutex, and nothing has happened. */
-static void test_a_signal_is_told_the_mutex_when_it_does_not_know_it(void **state)
+static void test_a_signal_gets_the_mutex_when_it_does_not_know_it(void **state)
 {
     struct who a = who("a");
     const char *before;
@@ -242,7 +242,7 @@ static void test_a_signal_finds_a_death_when_the_lease_ended(void **state)
 }
 
 /* No thread can own the mutex: the waiters, sixteen at a time, are told to ask, and stay. */
-static void test_a_signal_tells_all_to_ask_when_the_mutex_is_not_recoverable(void **state)
+static void test_a_signal_makes_all_ask_when_the_mutex_is_not_recoverable(void **state)
 {
     struct inbox *inbox = inbox_open("g");
     const char *before, *messages;
@@ -429,7 +429,7 @@ static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in
 }
 
 /* I10: a `state` that had ended during the wait is written anew, and has an end again. */
-static void test_a_state_ends_when_a_signal_has_written_it_anew(void **state)
+static void test_a_state_ends_when_a_signal_has_rewritten_it(void **state)
 {
     (void)state;
     for (int way = 0; way < 3; way++) {
@@ -482,7 +482,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(test_a_signal_is_for_none_when_nobody_waits),
-        SCRIPT_TEST(test_a_signal_is_told_the_mutex_when_it_does_not_know_it),
+        SCRIPT_TEST(test_a_signal_gets_the_mutex_when_it_does_not_know_it),
         SCRIPT_TEST(test_a_signal_moves_a_waiter_to_the_queue_when_the_mutex_is_held),
         SCRIPT_TEST(test_a_signal_grants_the_mutex_when_it_is_free),
         SCRIPT_TEST(test_a_signal_moves_one_when_many_wait),
@@ -492,7 +492,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_signal_serves_those_in_the_queue_first),
         SCRIPT_TEST(test_a_moved_waiter_wants_the_mutex),
         SCRIPT_TEST(test_a_signal_finds_a_death_when_the_lease_ended),
-        SCRIPT_TEST(test_a_signal_tells_all_to_ask_when_the_mutex_is_not_recoverable),
+        SCRIPT_TEST(test_a_signal_makes_all_ask_when_the_mutex_is_not_recoverable),
         SCRIPT_TEST(test_a_signal_passes_a_deaf_waiter_when_another_hears),
         SCRIPT_TEST(test_a_signal_passes_a_silent_waiter_when_another_was_heard_of),
         SCRIPT_TEST(test_a_signal_moves_the_first_when_nobody_hears),
@@ -502,7 +502,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_hold_carries_the_signal_until_it_is_given_back),
         SCRIPT_TEST(test_a_hold_carries_the_signal_when_it_was_handed_on),
         SCRIPT_TEST(test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in_it),
-        SCRIPT_TEST(test_a_state_ends_when_a_signal_has_written_it_anew),
+        SCRIPT_TEST(test_a_state_ends_when_a_signal_has_rewritten_it),
         SCRIPT_TEST(test_numbers_are_whole_when_they_are_large),
     };
 

@@ -138,7 +138,7 @@ static long long calls_of_handoffs(int turns)
  * Dead heads cost their removal once: then a handoff beside 1500 of them costs little more than one without, where the
  * waiter waits alone.
  */
-static void test_handoffs_cost_the_same_when_1500_dead_stand_before(void **state)
+static void test_handoffs_cost_the_same_when_1500_dead_come_first(void **state)
 {
     struct inbox *inbox = inbox_open("b");
     long long without = calls_of_handoffs(50), with;
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_thousand_dead_heads_are_passed_sixteen_at_a_time),
         SCRIPT_TEST(test_a_thousand_dead_heads_are_passed_when_the_live_one_polls),
         SCRIPT_TEST(test_heads_that_revive_are_served_when_they_poll),
-        SCRIPT_TEST(test_handoffs_cost_the_same_when_1500_dead_stand_before),
+        SCRIPT_TEST(test_handoffs_cost_the_same_when_1500_dead_come_first),
         SCRIPT_TEST(test_the_gone_are_removed_when_the_cursor_has_passed_them),
         SCRIPT_TEST(test_a_revived_waiter_comes_first_when_it_stands_before_the_cursor),
         SCRIPT_TEST(test_answers_say_more_when_the_lock_is_left_free),

@@ -14,7 +14,7 @@ static const char *health(void)
 /* ---- death ------------------------------------------------------------------------------- */
 
 /* POSIX scenario 38: the next robust owner learns of a death, whichever call finds the lease ended. */
-static void test_a_death_is_told_to_the_next_robust_owner_when_the_lease_ended(void **state)
+static void test_a_death_is_passed_to_the_next_robust_owner_when_the_lease_ended(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -31,7 +31,7 @@ static void test_a_death_is_told_to_the_next_robust_owner_when_the_lease_ended(v
 }
 
 /* The real end of a lease, by the server's clock, is a death too. */
-static void test_a_death_is_told_when_the_server_has_ended_the_lease(void **state)
+static void test_a_death_is_reported_when_the_server_has_ended_the_lease(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -43,7 +43,7 @@ static void test_a_death_is_told_when_the_server_has_ended_the_lease(void **stat
 }
 
 /* A death that was reported at once is told as well. */
-static void test_a_death_is_told_to_the_next_robust_owner_when_it_was_reported(void **state)
+static void test_a_death_is_passed_to_the_next_robust_owner_when_it_was_reported(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -54,7 +54,7 @@ static void test_a_death_is_told_to_the_next_robust_owner_when_it_was_reported(v
 }
 
 /* I9: told to one: once mended, the next owner hears nothing of the death. */
-static void test_a_death_is_told_once_when_mended(void **state)
+static void test_a_death_is_reported_once_when_made_consistent(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
 
@@ -69,7 +69,7 @@ static void test_a_death_is_told_once_when_mended(void **state)
 }
 
 /* POSIX scenario 39: an owner that dies before mending leaves the death to the next. */
-static void test_a_death_is_told_again_when_its_mender_died(void **state)
+static void test_a_death_is_reported_again_when_the_next_owner_dies_too(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
 
@@ -82,7 +82,7 @@ static void test_a_death_is_told_again_when_its_mender_died(void **state)
 }
 
 /* A repeated answer repeats the death: the owner may not have seen the first answer. */
-static void test_a_death_is_told_again_when_its_heir_asks_again(void **state)
+static void test_a_death_is_reported_again_when_the_next_owner_asks_again(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -114,7 +114,7 @@ static void test_a_death_is_cleared_when_the_next_owner_is_not_robust(void **sta
 }
 
 /* A waiter is told of the death in the message that grants the lock. */
-static void test_a_death_is_told_in_the_message_when_a_waiter_inherits(void **state)
+static void test_a_death_is_reported_in_the_message_when_a_waiter_inherits(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("b");
@@ -247,7 +247,7 @@ static void test_nobody_owns_when_the_lock_is_not_recoverable(void **state)
 }
 
 /* POSIX scenario 38: waiters are told at once, 16 by the release and the others by the 16. */
-static void test_waiters_are_told_when_the_lock_is_not_recoverable(void **state)
+static void test_waiters_fail_when_the_lock_is_not_recoverable(void **state)
 {
     struct who a = who("a"), b[40];
     struct inbox *inbox = inbox_open("b");
@@ -296,7 +296,7 @@ static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
 }
 
 /* I9: clean dropping clears "not recoverable"; a death is still told to the next robust owner. */
-static void test_a_death_is_still_told_when_dropped_clean(void **state)
+static void test_a_death_is_still_reported_when_dropped_clean(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -477,23 +477,23 @@ static void test_force_changes_nothing_when_the_lock_is_free(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        SCRIPT_TEST(test_a_death_is_told_to_the_next_robust_owner_when_the_lease_ended),
-        SCRIPT_TEST(test_a_death_is_told_when_the_server_has_ended_the_lease),
-        SCRIPT_TEST(test_a_death_is_told_to_the_next_robust_owner_when_it_was_reported),
-        SCRIPT_TEST(test_a_death_is_told_once_when_mended),
-        SCRIPT_TEST(test_a_death_is_told_again_when_its_mender_died),
-        SCRIPT_TEST(test_a_death_is_told_again_when_its_heir_asks_again),
+        SCRIPT_TEST(test_a_death_is_passed_to_the_next_robust_owner_when_the_lease_ended),
+        SCRIPT_TEST(test_a_death_is_reported_when_the_server_has_ended_the_lease),
+        SCRIPT_TEST(test_a_death_is_passed_to_the_next_robust_owner_when_it_was_reported),
+        SCRIPT_TEST(test_a_death_is_reported_once_when_made_consistent),
+        SCRIPT_TEST(test_a_death_is_reported_again_when_the_next_owner_dies_too),
+        SCRIPT_TEST(test_a_death_is_reported_again_when_the_next_owner_asks_again),
         SCRIPT_TEST(test_a_death_is_cleared_when_the_next_owner_is_not_robust),
-        SCRIPT_TEST(test_a_death_is_told_in_the_message_when_a_waiter_inherits),
+        SCRIPT_TEST(test_a_death_is_reported_in_the_message_when_a_waiter_inherits),
         SCRIPT_TEST(test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it),
         SCRIPT_TEST(test_the_lock_is_put_back_when_its_owner_comes_first),
         SCRIPT_TEST(test_the_lock_is_not_put_back_when_another_came_after),
         SCRIPT_TEST(test_the_lock_is_put_back_when_all_data_is_gone),
         SCRIPT_TEST(test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data),
         SCRIPT_TEST(test_nobody_owns_when_the_lock_is_not_recoverable),
-        SCRIPT_TEST(test_waiters_are_told_when_the_lock_is_not_recoverable),
+        SCRIPT_TEST(test_waiters_fail_when_the_lock_is_not_recoverable),
         SCRIPT_TEST(test_the_lock_is_usable_again_when_dropped_clean),
-        SCRIPT_TEST(test_a_death_is_still_told_when_dropped_clean),
+        SCRIPT_TEST(test_a_death_is_still_reported_when_dropped_clean),
         SCRIPT_TEST(test_an_anonymous_lock_is_dropped_when_only_the_dead_wait),
         SCRIPT_TEST(test_no_held_lock_is_dropped_when_its_owner_has_no_inbox),
         SCRIPT_TEST(test_a_lock_is_dropped_when_it_was_granted_to_the_dead),

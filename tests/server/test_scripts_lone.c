@@ -73,7 +73,7 @@ static void test_a_lone_waiter_is_granted_the_lock_without_a_queue(void **state)
     assert_string_equal(owner("x"), "");
 }
 
-static void test_a_marked_owner_is_told_of_a_lone_waiter(void **state)
+static void test_a_marked_owner_learns_of_a_lone_waiter(void **state)
 {
     struct inbox *of_owner = inbox_open("a");
 
@@ -92,7 +92,7 @@ static void test_a_marked_owner_is_told_of_a_lone_waiter(void **state)
 
 /* ---- into the queue ------------------------------------------------------------------------- */
 
-static void test_a_second_waiter_stands_behind_the_lone_one(void **state)
+static void test_a_second_waiter_comes_after_the_lone_one(void **state)
 {
     struct who c = who("c");
     struct inbox *second = inbox_open("c");
@@ -187,7 +187,7 @@ static void test_a_lone_waiter_gets_the_lock_that_is_broken(void **state)
     assert_string_equal(owner("x"), "b:1");
 }
 
-static void test_a_signal_goes_behind_a_lone_waiter(void **state)
+static void test_a_signalled_waiter_comes_after_a_lone_waiter(void **state)
 {
     struct who c = who("c");
     struct inbox *sleeper = inbox_open("c");
@@ -217,7 +217,7 @@ static void test_info_counts_a_lone_waiter_and_leaves_all_as_it_is(void **state)
 }
 
 /* As long as a queue lives, and no longer. */
-static void test_a_lone_waiter_counts_until_its_words_are_three_leases_old(void **state)
+static void test_a_lone_waiter_counts_until_its_entry_is_three_leases_old(void **state)
 {
     (void)state;
     a.mark = "+ ";
@@ -261,7 +261,7 @@ static void set_wanted(const char *text)
 }
 
 /* As a waiter of the queue whose words are none of ours; a faulty client harms nobody else. */
-static void test_a_lone_waiter_with_odd_words_is_dropped(void **state)
+static void test_a_lone_waiter_with_an_odd_entry_is_dropped(void **state)
 {
     static const char *const texts[] = { "somebody",
                                          "b:1:2",
@@ -292,7 +292,7 @@ static void test_a_lone_waiter_with_odd_words_is_dropped(void **state)
 }
 
 /* The owner of a marked hold hears of the next waiter, and the dead one gets no queue. */
-static void test_a_lone_waiter_is_gone_when_its_words_are_three_leases_old(void **state)
+static void test_a_lone_waiter_is_gone_when_its_entry_is_three_leases_old(void **state)
 {
     struct inbox *of_owner = inbox_open("a");
     struct who c = who("c");
@@ -380,8 +380,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         LONE_TEST(test_a_lone_waiter_is_granted_the_lock_without_a_queue),
-        LONE_TEST(test_a_marked_owner_is_told_of_a_lone_waiter),
-        LONE_TEST(test_a_second_waiter_stands_behind_the_lone_one),
+        LONE_TEST(test_a_marked_owner_learns_of_a_lone_waiter),
+        LONE_TEST(test_a_second_waiter_comes_after_the_lone_one),
         LONE_TEST(test_a_lone_waiter_keeps_its_place_when_it_asks_again),
         LONE_TEST(test_a_lone_waiter_is_in_the_queue_when_it_has_polled),
         LONE_TEST(test_a_lone_waiter_leaves_when_it_cancels_or_releases),
@@ -389,13 +389,13 @@ int main(int argc, char **argv)
         LONE_TEST(test_a_free_lock_waits_for_the_poll_of_a_silent_lone_waiter),
         LONE_TEST(test_a_lone_waiter_gets_the_lock_of_a_dead_owner),
         LONE_TEST(test_a_lone_waiter_gets_the_lock_that_is_broken),
-        LONE_TEST(test_a_signal_goes_behind_a_lone_waiter),
+        LONE_TEST(test_a_signalled_waiter_comes_after_a_lone_waiter),
         LONE_TEST(test_info_counts_a_lone_waiter_and_leaves_all_as_it_is),
-        LONE_TEST(test_a_lone_waiter_counts_until_its_words_are_three_leases_old),
+        LONE_TEST(test_a_lone_waiter_counts_until_its_entry_is_three_leases_old),
         LONE_TEST(test_a_mutex_is_in_use_while_a_lone_waiter_lives),
         LONE_TEST(test_a_renewal_takes_its_attempt_from_the_lone_place),
-        LONE_TEST(test_a_lone_waiter_with_odd_words_is_dropped),
-        LONE_TEST(test_a_lone_waiter_is_gone_when_its_words_are_three_leases_old),
+        LONE_TEST(test_a_lone_waiter_with_an_odd_entry_is_dropped),
+        LONE_TEST(test_a_lone_waiter_is_gone_when_its_entry_is_three_leases_old),
         LONE_TEST(test_a_signal_leaves_the_queue_unknown_when_the_state_was_lost),
         LONE_TEST(test_a_lone_waiter_stays_when_another_key_has_a_wrong_type),
         LONE_TEST(test_a_lone_waiter_is_told_to_come_back_when_the_field_was_overwritten),

@@ -69,7 +69,7 @@ static void test_a_token_is_given_when_it_is_the_last_below_the_limit(void **sta
 }
 
 /* The moment of a grant, as the server tells it, is the token and the moment from which tokens count. */
-static void test_a_token_tells_the_moment_of_its_grant(void **state)
+static void test_a_token_has_the_time_of_its_grant(void **state)
 {
     struct who a = who("a");
     long long token;
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(test_a_number_is_the_same_when_scripts_and_library_know_it),
         SCRIPT_TEST(test_a_token_is_given_when_it_is_the_last_below_the_limit),
-        SCRIPT_TEST(test_a_token_tells_the_moment_of_its_grant),
+        SCRIPT_TEST(test_a_token_has_the_time_of_its_grant),
     };
 
     test_begin(argc, argv);

@@ -44,7 +44,7 @@ static void test_acquire_is_busy_when_another_thread_of_the_process_owns(void **
 }
 
 /* Every answer "you own it" gives a whole lease from then on, and the same token. */
-static void test_the_owner_has_a_full_lease_when_told_that_it_owns(void **state)
+static void test_the_owner_has_a_full_lease_when_the_answer_says_owned(void **state)
 {
     struct who a = who("a");
     long long token = number_of(acquire(&a, TRY), 1);
@@ -200,7 +200,7 @@ static void test_an_attempt_never_holds_again_when_it_was_given_back(void **stat
 }
 
 /* POSIX scenario 13: a release that comes late does not free the newer hold of the same thread. */
-static void test_release_touches_nothing_when_its_thread_owns_anew(void **state)
+static void test_release_touches_nothing_when_its_thread_owns_again(void **state)
 {
     struct who first = who("a"), again = who("a");
 
@@ -260,7 +260,7 @@ static void test_acquire_touches_no_other_process_when_it_names_a_number(void **
 }
 
 /* Waiters before the caller come first also when the named hold was the caller's own. */
-static void test_acquire_goes_behind_the_queue_when_it_named_its_hold(void **state)
+static void test_acquire_joins_the_queue_last_when_it_named_its_hold(void **state)
 {
     struct who old = who("a"), b = who("b"), next = who("a");
     struct inbox *inbox = inbox_open("b");
@@ -295,7 +295,7 @@ static void test_acquire_removes_the_named_attempt_when_it_waits(void **state)
 /* ---- info -------------------------------------------------------------------------------- */
 
 /* All that the server knows, of a held lock, a free lock and an unknown lock. */
-static void test_info_tells_all_when_asked(void **state)
+static void test_info_shows_everything_when_asked(void **state)
 {
     struct who a = who("a"), b = who("b");
     const char *answer = info("x");
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(test_acquire_owns_when_the_lock_is_free),
         SCRIPT_TEST(test_acquire_is_busy_when_another_thread_of_the_process_owns),
-        SCRIPT_TEST(test_the_owner_has_a_full_lease_when_told_that_it_owns),
+        SCRIPT_TEST(test_the_owner_has_a_full_lease_when_the_answer_says_owned),
         SCRIPT_TEST(test_renew_gives_a_full_lease_when_owned),
         SCRIPT_TEST(test_renew_changes_the_lease_when_it_names_another),
         SCRIPT_TEST(test_the_lease_is_put_right_when_it_is_too_long),
@@ -331,13 +331,13 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_release_touches_nothing_when_the_id_only_begins_alike),
         SCRIPT_TEST(test_release_leaves_the_queue_when_it_waits),
         SCRIPT_TEST(test_an_attempt_never_holds_again_when_it_was_given_back),
-        SCRIPT_TEST(test_release_touches_nothing_when_its_thread_owns_anew),
+        SCRIPT_TEST(test_release_touches_nothing_when_its_thread_owns_again),
         SCRIPT_TEST(test_acquire_does_the_named_releases_first),
         SCRIPT_TEST(test_acquire_ends_the_named_hold_as_it_ended),
         SCRIPT_TEST(test_acquire_touches_no_other_process_when_it_names_a_number),
-        SCRIPT_TEST(test_acquire_goes_behind_the_queue_when_it_named_its_hold),
+        SCRIPT_TEST(test_acquire_joins_the_queue_last_when_it_named_its_hold),
         SCRIPT_TEST(test_acquire_removes_the_named_attempt_when_it_waits),
-        SCRIPT_TEST(test_info_tells_all_when_asked),
+        SCRIPT_TEST(test_info_shows_everything_when_asked),
     };
 
     test_begin(argc, argv);

@@ -121,7 +121,7 @@ static void test_a_newcomer_is_last_when_an_old_arrival_was_brought_back(void **
 }
 
 /* Many in one microsecond, or with a clock that stands: no two have one number. */
-static void test_arrivals_only_rise_when_the_clock_is_behind(void **state)
+static void test_arrivals_only_rise_when_the_clock_is_slow(void **state)
 {
     struct who a = who("a");
     long long before = 5000000000000000;
@@ -345,7 +345,7 @@ static void test_a_renewal_says_wanted_while_others_wait(void **state)
 /* ---- lifetimes --------------------------------------------------------------------------- */
 
 /* A queue lives three leases on from the last word of a waiter, and not for ever. */
-static void test_a_queue_lives_three_leases_on_from_each_word(void **state)
+static void test_a_queue_lives_for_three_leases_after_each_request(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
 
@@ -496,7 +496,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_try_is_busy_when_others_wait_for_the_free_lock),
         SCRIPT_TEST(test_a_waiter_has_its_place_again_when_it_brings_its_arrival_back),
         SCRIPT_TEST(test_a_newcomer_is_last_when_an_old_arrival_was_brought_back),
-        SCRIPT_TEST(test_arrivals_only_rise_when_the_clock_is_behind),
+        SCRIPT_TEST(test_arrivals_only_rise_when_the_clock_is_slow),
         SCRIPT_TEST(test_acquire_is_full_when_ten_thousand_wait),
         SCRIPT_TEST(test_a_silent_waiter_is_passed_over_and_keeps_its_place),
         SCRIPT_TEST(test_a_waiter_of_a_short_lease_is_served_when_heard_of_within_a_second),
@@ -507,7 +507,7 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_a_free_lock_is_granted_when_anybody_polls),
         SCRIPT_TEST(test_a_poll_is_unknown_when_nobody_waits),
         SCRIPT_TEST(test_a_renewal_says_wanted_while_others_wait),
-        SCRIPT_TEST(test_a_queue_lives_three_leases_on_from_each_word),
+        SCRIPT_TEST(test_a_queue_lives_for_three_leases_after_each_request),
         SCRIPT_TEST(test_a_queue_lives_for_the_longest_lease_when_they_differ),
         SCRIPT_TEST(test_a_queue_lives_on_when_its_state_is_lost),
         SCRIPT_TEST(test_a_state_lives_for_a_week),

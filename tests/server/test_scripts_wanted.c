@@ -129,7 +129,7 @@ static void test_a_renewal_brings_the_mark_when_the_data_is_gone(void **state)
 /* ---- the first waiter -------------------------------------------------------------------- */
 
 /* The owner is told of the first waiter, not of the second, and again of the first after the queue was empty. */
-static void test_the_owner_is_told_when_the_first_waiter_comes(void **state)
+static void test_the_owner_is_notified_when_the_first_waiter_comes(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a");
@@ -157,7 +157,7 @@ static void test_the_owner_is_told_when_the_first_waiter_comes(void **state)
 }
 
 /* The attempt's number is a text: Lua's numbers are exact up to 2^53 only. */
-static void test_the_owner_is_told_its_number_when_the_number_is_great(void **state)
+static void test_the_owner_gets_its_number_when_the_number_is_large(void **state)
 {
     struct who a = who("a"), b = who("b");
     struct inbox *inbox = inbox_open("a");
@@ -171,7 +171,7 @@ static void test_the_owner_is_told_its_number_when_the_number_is_great(void **st
 }
 
 /* Each way into the queue of a held mutex tells: an acquire that is not usual, with an arrival number, for example. */
-static void test_the_owner_is_told_when_the_waiter_comes_back_to_its_place(void **state)
+static void test_the_owner_is_notified_when_the_waiter_comes_back_to_its_place(void **state)
 {
     struct who a = who("a"), b = who("b");
     struct inbox *inbox = inbox_open("a");
@@ -189,7 +189,7 @@ static void test_the_owner_is_told_when_the_waiter_comes_back_to_its_place(void 
 }
 
 /* A signal moves a waiter of a condition to the queue. */
-static void test_the_owner_is_told_when_a_signal_brings_the_first_waiter(void **state)
+static void test_the_owner_is_notified_when_a_signal_brings_the_first_waiter(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a"), *other = inbox_open("b");
@@ -208,7 +208,7 @@ static void test_the_owner_is_told_when_a_signal_brings_the_first_waiter(void **
 }
 
 /* A broadcast brings several, and tells once. */
-static void test_the_owner_is_told_once_when_a_broadcast_brings_waiters(void **state)
+static void test_the_owner_is_notified_once_when_a_broadcast_brings_waiters(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a");
@@ -224,7 +224,7 @@ static void test_the_owner_is_told_once_when_a_broadcast_brings_waiters(void **s
 }
 
 /* A waiter of a condition that waits no longer wants the mutex. */
-static void test_the_owner_is_told_when_a_wait_on_a_condition_is_cancelled(void **state)
+static void test_the_owner_is_notified_when_a_wait_on_a_condition_is_cancelled(void **state)
 {
     struct who a = who("a"), b = who("b");
     struct inbox *inbox = inbox_open("a");
@@ -240,7 +240,7 @@ static void test_the_owner_is_told_when_a_wait_on_a_condition_is_cancelled(void 
 }
 
 /* A poll that pays the debt of a dead receiver brings the next waiter of the condition. */
-static void test_the_owner_is_told_when_a_poll_pays_a_debt(void **state)
+static void test_the_owner_is_notified_when_a_poll_pays_a_debt(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a");
@@ -258,7 +258,7 @@ static void test_the_owner_is_told_when_a_poll_pays_a_debt(void **state)
 }
 
 /* An owner that has not marked its hold is told nothing, nor is the next owner: a grant writes an unmarked hold. */
-static void test_nobody_is_told_when_the_hold_is_not_marked(void **state)
+static void test_nobody_is_notified_when_the_hold_is_not_marked(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a"), *next = inbox_open("b");
@@ -286,7 +286,7 @@ static void test_nobody_is_told_when_the_hold_is_not_marked(void **state)
 }
 
 /* A try asks for the lease, for a later try; behind a waiter, of which the owner knows, it tells nothing. */
-static void test_the_owner_is_told_when_the_caller_only_tries(void **state)
+static void test_the_owner_is_notified_when_the_caller_only_tries(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
     struct inbox *inbox = inbox_open("a");
@@ -346,7 +346,7 @@ static void test_a_marked_hold_is_confirmed_when_the_queue_is_no_queue(void **st
 }
 
 /* A right to publish that is missing stops no acquire; the renewal tells then. */
-static void test_a_waiter_waits_when_the_owner_cannot_be_told(void **state)
+static void test_a_waiter_waits_when_the_owner_cannot_be_notified(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
 
@@ -405,7 +405,7 @@ static void test_a_waiter_inherits_no_death_when_the_mark_says_so(void **state)
 }
 
 /* The mark is about the end of the lease only: a reported death is a death, and a broken lock, too. */
-static void test_a_death_is_told_when_it_is_reported_or_forced(void **state)
+static void test_a_death_is_passed_on_when_it_is_reported_or_forced(void **state)
 {
     struct who a = who("a"), b = who("b");
 
@@ -451,22 +451,22 @@ int main(int argc, char **argv)
         SCRIPT_TEST(test_info_counts_no_hold_when_the_lock_is_kept),
         SCRIPT_TEST(test_the_owner_is_known_when_the_hold_is_marked),
         SCRIPT_TEST(test_a_renewal_brings_the_mark_when_the_data_is_gone),
-        SCRIPT_TEST(test_the_owner_is_told_when_the_first_waiter_comes),
-        SCRIPT_TEST(test_the_owner_is_told_its_number_when_the_number_is_great),
-        SCRIPT_TEST(test_the_owner_is_told_when_the_waiter_comes_back_to_its_place),
-        SCRIPT_TEST(test_the_owner_is_told_when_a_signal_brings_the_first_waiter),
-        SCRIPT_TEST(test_the_owner_is_told_once_when_a_broadcast_brings_waiters),
-        SCRIPT_TEST(test_the_owner_is_told_when_a_wait_on_a_condition_is_cancelled),
-        SCRIPT_TEST(test_the_owner_is_told_when_a_poll_pays_a_debt),
-        SCRIPT_TEST(test_nobody_is_told_when_the_hold_is_not_marked),
-        SCRIPT_TEST(test_the_owner_is_told_when_the_caller_only_tries),
+        SCRIPT_TEST(test_the_owner_is_notified_when_the_first_waiter_comes),
+        SCRIPT_TEST(test_the_owner_gets_its_number_when_the_number_is_large),
+        SCRIPT_TEST(test_the_owner_is_notified_when_the_waiter_comes_back_to_its_place),
+        SCRIPT_TEST(test_the_owner_is_notified_when_a_signal_brings_the_first_waiter),
+        SCRIPT_TEST(test_the_owner_is_notified_once_when_a_broadcast_brings_waiters),
+        SCRIPT_TEST(test_the_owner_is_notified_when_a_wait_on_a_condition_is_cancelled),
+        SCRIPT_TEST(test_the_owner_is_notified_when_a_poll_pays_a_debt),
+        SCRIPT_TEST(test_nobody_is_notified_when_the_hold_is_not_marked),
+        SCRIPT_TEST(test_the_owner_is_notified_when_the_caller_only_tries),
         SCRIPT_TEST(test_the_owner_is_answered_when_others_wait_already),
         SCRIPT_TEST(test_the_owner_is_not_answered_when_the_last_waiter_has_left),
         SCRIPT_TEST(test_a_marked_hold_is_confirmed_when_the_queue_is_no_queue),
-        SCRIPT_TEST(test_a_waiter_waits_when_the_owner_cannot_be_told),
+        SCRIPT_TEST(test_a_waiter_waits_when_the_owner_cannot_be_notified),
         SCRIPT_TEST(test_the_end_of_a_lease_is_a_death_unless_the_mark_says_no),
         SCRIPT_TEST(test_a_waiter_inherits_no_death_when_the_mark_says_so),
-        SCRIPT_TEST(test_a_death_is_told_when_it_is_reported_or_forced),
+        SCRIPT_TEST(test_a_death_is_passed_on_when_it_is_reported_or_forced),
         SCRIPT_TEST(test_a_signal_is_owed_when_the_lease_of_a_marked_hold_ended),
     };
 

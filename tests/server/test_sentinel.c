@@ -130,7 +130,7 @@ static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **sta
 }
 
 /* A stopped master answers nobody, and goes on as a master for clients that do not ask the sentinels. */
-static void test_a_stopped_master_is_left_for_good(void **state)
+static void test_a_stopped_master_is_not_used_again(void **state)
 {
     int before = sentinels_master(the_sentinels, 0);
     long long epoch = sentinels_epoch(the_sentinels);
@@ -419,7 +419,7 @@ int main(int argc, char **argv)
         test(test_a_child_of_fork_finds_the_master),
         test(test_a_hold_and_a_waiter_follow_when_the_master_is_killed),
         test(test_a_hold_and_a_waiter_follow_when_an_operator_switches),
-        test(test_a_stopped_master_is_left_for_good),
+        test(test_a_stopped_master_is_not_used_again),
         test(test_nobody_goes_to_a_resurrected_master),
         test(test_a_new_master_grants_nothing_for_a_lease_and_a_switch),
         test(test_a_master_that_is_promoted_again_grants_nothing_at_first),

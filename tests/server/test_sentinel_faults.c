@@ -88,7 +88,7 @@ static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
 }
 
 /* One of three may be missing for good. */
-static void test_a_lock_is_had_when_one_sentinel_is_gone(void **state)
+static void test_a_lock_is_acquired_when_one_sentinel_is_gone(void **state)
 {
     struct actor *actor;
 
@@ -124,7 +124,7 @@ static void write_password(const char *path)
 }
 
 /* The password of the sentinels is not the password of the servers with data. */
-static void test_a_lock_is_had_by_the_sentinels_own_password(void **state)
+static void test_a_lock_is_acquired_with_the_sentinels_own_password(void **state)
 {
     char path[64], url[400];
     struct actor *actor;
@@ -150,7 +150,7 @@ static void test_a_lock_is_had_by_the_sentinels_own_password(void **state)
 }
 
 /* A server that does not know AUTH quotes its arguments: no sentence and no line of the log repeats them. */
-static void test_the_sentinels_password_is_told_nobody_when_the_server_quotes_it(void **state)
+static void test_the_sentinels_password_is_hidden_when_the_server_quotes_it(void **state)
 {
     struct server *server = server_start_with(true, "--rename-command", "AUTH", "", NULL);
     char path[64], url[256], log[160];
@@ -397,7 +397,7 @@ static void test_locks_go_on_when_a_sentinel_changes_its_mind(void **state)
 }
 
 /* A server in the place of a sentinel tells of switches without end: the sentinels are asked no more often for that. */
-static void test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches(void **state)
+static void test_sentinels_are_not_flooded_when_a_stranger_announces_switches(void **state)
 {
     struct server *stranger = server_start_with(true, NULL);
     struct actor *actor = start_at(port_of(0), stranger->port, port_of(1), "mymaster");
@@ -446,19 +446,19 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_lock_fails_when_no_sentinel_knows_the_name),
         cmocka_unit_test(test_a_lock_waits_when_two_of_three_sentinels_are_stopped),
         cmocka_unit_test(test_a_lock_waits_when_the_listed_sentinel_is_alone),
-        cmocka_unit_test(test_a_lock_is_had_when_one_sentinel_is_gone),
+        cmocka_unit_test(test_a_lock_is_acquired_when_one_sentinel_is_gone),
         cmocka_unit_test(test_a_lock_waits_when_servers_with_data_stand_for_sentinels),
-        cmocka_unit_test(test_a_lock_is_had_by_the_sentinels_own_password),
+        cmocka_unit_test(test_a_lock_is_acquired_with_the_sentinels_own_password),
         cmocka_unit_test(test_the_sentence_names_two_opinions_when_no_majority_agrees),
         cmocka_unit_test(test_the_sentence_names_the_right_that_the_sentinels_user_lacks),
-        cmocka_unit_test(test_the_sentinels_password_is_told_nobody_when_the_server_quotes_it),
+        cmocka_unit_test(test_the_sentinels_password_is_hidden_when_the_server_quotes_it),
         cmocka_unit_test(test_a_sentinel_that_says_another_master_is_outvoted),
         cmocka_unit_test(test_a_listed_sentinel_cannot_bring_a_majority_of_its_own),
         cmocka_unit_test(test_a_lock_waits_when_the_only_listed_sentinel_is_gone),
         cmocka_unit_test(test_children_find_sentinels_by_name),
         cmocka_unit_test(test_the_log_names_the_sentinel_that_says_another_master),
         cmocka_unit_test(test_locks_go_on_when_a_sentinel_changes_its_mind),
-        cmocka_unit_test(test_sentinels_are_not_flooded_when_a_stranger_tells_of_switches),
+        cmocka_unit_test(test_sentinels_are_not_flooded_when_a_stranger_announces_switches),
         cmocka_unit_test(test_a_lock_waits_when_the_address_leads_nowhere),
     };
 

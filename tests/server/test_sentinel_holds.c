@@ -16,7 +16,7 @@ static dmutex_t mutexes[HOLDS];
  * Another server is taken, and ended, while the master watch's questions are under way; nothing of the master watch
  * stays.
  */
-static void test_nothing_of_the_lookout_is_left_when_the_server_is_changed(void **state)
+static void test_nothing_of_the_master_watch_is_left_when_the_server_is_changed(void **state)
 {
     dmutex_test_server_t *server;
     int before = 0;
@@ -66,7 +66,7 @@ static void test_all_holds_are_kept_when_the_master_is_killed(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_of_the_lookout_is_left_when_the_server_is_changed),
+        cmocka_unit_test(test_nothing_of_the_master_watch_is_left_when_the_server_is_changed),
         cmocka_unit_test(test_all_holds_are_kept_when_the_master_is_killed),
     };
 

@@ -143,7 +143,7 @@ static void test_tokens_rise_when_the_server_was_restarted(void **state)
 }
 
 /* Locks that are taken while there is no server are had when the server is there again. */
-static void test_lock_owns_when_the_server_is_started_meanwhile(void **state)
+static void test_lock_owns_when_the_server_is_started_during_the_wait(void **state)
 {
     struct actor *a = actor_start(the_server);
     struct errand errand;
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
         FAULT_TEST(test_the_owner_learns_of_its_loss_when_another_came_first_after_a_restart),
         FAULT_TEST(test_waiters_own_when_the_server_was_restarted),
         FAULT_TEST(test_tokens_rise_when_the_server_was_restarted),
-        FAULT_TEST(test_lock_owns_when_the_server_is_started_meanwhile),
+        FAULT_TEST(test_lock_owns_when_the_server_is_started_during_the_wait),
         FAULT_TEST(test_lock_says_enolck_when_ondown_is_fail),
         FAULT_TEST(test_timedlock_ends_at_its_deadline_when_the_server_is_frozen),
         FAULT_TEST(test_lock_owns_once_when_the_server_was_frozen_for_long),

@@ -126,7 +126,7 @@ static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
 }
 
 /* A key in the way of the probe of 0.1.0 hinders no client: each client probes keys of its own. */
-static void test_lock_is_had_when_a_key_of_the_probe_is_not_ours(void **state)
+static void test_lock_is_acquired_when_a_key_of_the_probe_is_not_ours(void **state)
 {
     struct server *server = server_start();
     struct actor *a;
@@ -219,7 +219,7 @@ static void test_lock_waits_when_the_password_is_wrong(void **state)
  * A server that does not know AUTH quotes the arguments in the answer: the password is in no sentence and no line of
  * the log.
  */
-static void test_the_password_is_told_nobody_when_the_server_quotes_it(void **state)
+static void test_the_password_is_hidden_when_the_server_quotes_it(void **state)
 {
     struct server *server = server_start_with(false, "--rename-command", "AUTH", "", NULL);
     struct actor *a;
@@ -399,11 +399,11 @@ int main(int argc, char **argv)
         REFUSAL_TEST(test_calls_say_enolck_when_a_right_is_taken_away),
         REFUSAL_TEST(test_calls_say_enolck_when_a_key_is_not_ours),
         REFUSAL_TEST(test_a_hold_is_lost_when_its_key_is_not_ours),
-        REFUSAL_TEST(test_lock_is_had_when_a_key_of_the_probe_is_not_ours),
+        REFUSAL_TEST(test_lock_is_acquired_when_a_key_of_the_probe_is_not_ours),
         REFUSAL_TEST(test_calls_name_the_key_when_the_mark_is_not_ours),
         REFUSAL_TEST(test_calls_name_maxclients_when_the_server_has_no_room),
         REFUSAL_TEST(test_lock_waits_when_the_password_is_wrong),
-        REFUSAL_TEST(test_the_password_is_told_nobody_when_the_server_quotes_it),
+        REFUSAL_TEST(test_the_password_is_hidden_when_the_server_quotes_it),
         REFUSAL_TEST(test_lock_waits_when_the_server_is_of_another_topology),
         REFUSAL_TEST(test_lock_says_which_when_the_database_does_not_exist),
         REFUSAL_TEST(test_names_are_apart_when_the_databases_differ),

@@ -108,7 +108,7 @@ static void test_stats_count_two_commands_and_one_hold_for_a_pair(void **state)
 }
 
 /* Levels of a recursive mutex and tries in vain are no acquisitions. */
-static void test_stats_count_nothing_for_levels_and_tries_in_vain(void **state)
+static void test_stats_count_nothing_for_levels_and_failed_tries(void **state)
 {
     (void)state;
     make_recursive(&mutex, "stats/levels", LONG_LEASE);
@@ -440,7 +440,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stats_count_two_commands_and_one_hold_for_a_pair),
-        cmocka_unit_test(test_stats_count_nothing_for_levels_and_tries_in_vain),
+        cmocka_unit_test(test_stats_count_nothing_for_levels_and_failed_tries),
         cmocka_unit_test(test_stats_count_a_wait_and_a_message_when_another_process_held),
         cmocka_unit_test(test_stats_count_a_timeout_when_the_deadline_ends_a_call),
         cmocka_unit_test(test_stats_count_holds_in_the_process_when_the_lease_is_kept),

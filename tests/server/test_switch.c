@@ -118,7 +118,7 @@ static bool is_stopped(dmutex_test_server_t *server)
 }
 
 /* Calls of other threads end soon and with allowed results, at any moment of the change. */
-static void test_calls_end_well_when_the_server_changes_meanwhile(void **state)
+static void test_calls_end_properly_when_the_server_changes_during_them(void **state)
 {
     dmutex_test_server_t *server;
     struct user users[THREADS];
@@ -133,7 +133,7 @@ static void test_calls_end_well_when_the_server_changes_meanwhile(void **state)
 }
 
 /* The same with the server failing in between. */
-static void test_calls_end_well_when_the_servers_fail_meanwhile(void **state)
+static void test_calls_end_properly_when_the_servers_fail_during_them(void **state)
 {
     dmutex_test_server_t *server;
     struct user users[THREADS];
@@ -177,8 +177,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unlocks_are_done_when_the_server_changes),
-        cmocka_unit_test(test_calls_end_well_when_the_server_changes_meanwhile),
-        cmocka_unit_test(test_calls_end_well_when_the_servers_fail_meanwhile),
+        cmocka_unit_test(test_calls_end_properly_when_the_server_changes_during_them),
+        cmocka_unit_test(test_calls_end_properly_when_the_servers_fail_during_them),
     };
 
     test_begin(argc, argv);

@@ -338,7 +338,7 @@ static void hold_and_wait(struct actor *a)
 }
 
 /* Renewals are not answered: the loss is told, and forks and calls come back, while the server talks. */
-static void test_a_loss_is_told_when_a_server_talks_after_the_login(void **state)
+static void test_a_loss_is_reported_when_a_server_talks_after_the_login(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(after_login); i++) {
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_calls_and_forks_come_back_when_a_server_talks_before_the_login),
         cmocka_unit_test(test_calls_and_forks_come_back_when_a_sentinel_or_a_node_talks),
         cmocka_unit_test(test_a_quorum_locks_when_one_of_its_servers_talks),
-        cmocka_unit_test(test_a_loss_is_told_when_a_server_talks_after_the_login),
+        cmocka_unit_test(test_a_loss_is_reported_when_a_server_talks_after_the_login),
         cmocka_unit_test(test_memory_stays_bounded_when_a_server_talks_by_tls),
         cmocka_unit_test(test_nothing_is_left),
     };

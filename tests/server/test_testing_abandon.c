@@ -25,7 +25,7 @@ static int end(void **state)
 }
 
 /* The next robust owner is told of a death, in another process or in the same thread. */
-static void test_the_next_owner_is_told_when_a_hold_is_abandoned(void **state)
+static void test_the_next_owner_learns_when_a_hold_is_abandoned(void **state)
 {
     const char *url = dmutex_test_server_url(server);
     struct actor *next;
@@ -93,7 +93,7 @@ static void test_abandon_is_refused_when_the_caller_does_not_hold(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_next_owner_is_told_when_a_hold_is_abandoned, start, end),
+        cmocka_unit_test_setup_teardown(test_the_next_owner_learns_when_a_hold_is_abandoned, start, end),
         cmocka_unit_test_setup_teardown(test_all_of_a_hold_dies_when_it_is_abandoned, start, end),
         cmocka_unit_test_setup_teardown(test_abandon_is_refused_when_the_caller_does_not_hold, start, end),
     };

@@ -343,7 +343,7 @@ static void test_the_sentence_names_cert_when_the_server_wants_one(void **state)
 }
 
 /* A holder that cannot connect again is told by the log why: the first reason, the break, tells nothing of that. */
-static void test_the_log_tells_why_when_a_holder_cannot_come_back(void **state)
+static void test_the_log_says_why_when_a_holder_cannot_come_back(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
     char variable[600], log[128];
@@ -580,7 +580,7 @@ static void test_the_sentence_names_rediss_when_the_server_wants_tls(void **stat
 /* ---- verify=none ------------------------------------------------------------------------- */
 
 /* Nothing is checked, which the log tells. */
-static void test_any_certificate_is_taken_and_logged_when_verify_is_none(void **state)
+static void test_any_certificate_is_accepted_and_logged_when_verify_is_none(void **state)
 {
     struct tls_server *tls = tls_server_start("strange", "no", NULL);
     char variable[600], log[128];
@@ -726,7 +726,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_sentence_names_cert_when_tls_is_1_2),
         cmocka_unit_test(test_the_sentence_names_the_file_when_it_is_a_fifo),
         cmocka_unit_test(test_the_sentence_names_the_file_when_a_folder_has_a_fifo),
-        cmocka_unit_test(test_the_log_tells_why_when_a_holder_cannot_come_back),
+        cmocka_unit_test(test_the_log_says_why_when_a_holder_cannot_come_back),
         cmocka_unit_test(test_the_sentence_names_the_variable_when_it_leads_to_a_fifo),
         cmocka_unit_test(test_a_name_is_refused_when_it_begins_with_a_dot),
         cmocka_unit_test(test_tls_1_1_is_refused_with_its_remedy),
@@ -736,7 +736,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_sentence_says_so_when_a_silent_server_has_no_tls),
         cmocka_unit_test(test_the_sentence_says_so_when_an_open_connection_brings_nothing),
         cmocka_unit_test(test_the_sentence_names_rediss_when_the_server_wants_tls),
-        cmocka_unit_test(test_any_certificate_is_taken_and_logged_when_verify_is_none),
+        cmocka_unit_test(test_any_certificate_is_accepted_and_logged_when_verify_is_none),
         cmocka_unit_test(test_exit_gives_the_lock_back_when_openssl_has_ended),
         cmocka_unit_test(test_the_sentence_says_so_when_openssl_has_ended),
         cmocka_unit_test(test_the_queue_of_errors_stays_when_the_program_has_errors),

@@ -141,7 +141,7 @@ static void test_locks_work_when_records_come_in_pieces(void **state)
 }
 
 /* Long messages to the inbox fill OpenSSL's buffers: the message behind them is heard, by a waiter too. */
-static void test_a_grant_is_heard_when_it_stands_behind_a_flood(void **state)
+static void test_a_grant_is_heard_when_it_comes_after_a_flood(void **state)
 {
     struct actor *a = begin_actor(""), *b = begin_actor("");
     const char *flood = "for i = 1, 40 do for _, c in ipairs(redis.call('PUBSUB', 'CHANNELS')) do "
@@ -380,7 +380,7 @@ int main(int argc, char **argv)
         NETWORK_TEST(test_a_lock_comes_when_handshakes_were_cut),
         NETWORK_TEST(test_a_lock_is_held_once_when_a_record_is_cut),
         NETWORK_TEST(test_locks_work_when_records_come_in_pieces),
-        NETWORK_TEST(test_a_grant_is_heard_when_it_stands_behind_a_flood),
+        NETWORK_TEST(test_a_grant_is_heard_when_it_comes_after_a_flood),
         NETWORK_TEST(test_parent_and_child_lock_when_the_parent_is_connected),
         NETWORK_TEST(test_a_child_locks_when_the_parent_is_shaking_hands),
         cmocka_unit_test(test_nothing_leaks_when_the_connection_is_opened_again_and_again),

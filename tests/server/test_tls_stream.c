@@ -440,7 +440,7 @@ static void test_another_handshake_is_refused_when_the_peer_asks(void **state)
 }
 
 /* The peer ends the connection in good order. */
-static void test_the_end_is_no_error_when_the_peer_says_goodbye(void **state)
+static void test_the_end_is_no_error_when_the_peer_closes_properly(void **state)
 {
     struct ends ends;
     char room[100];
@@ -615,7 +615,7 @@ static void let_end(struct opener *opener)
 }
 
 /* Finding 108: OpenSSL keeps data of the thread for each context, and the last of the openers frees the context. */
-static void test_a_thread_ends_when_another_has_opened_in_vain_behind_it(void **state)
+static void test_a_thread_ends_when_another_has_failed_to_open_after_it(void **state)
 {
     struct opener first, last;
 
@@ -662,7 +662,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         /* First: no context is freed any more once a handshake has succeeded. */
-        cmocka_unit_test(test_a_thread_ends_when_another_has_opened_in_vain_behind_it),
+        cmocka_unit_test(test_a_thread_ends_when_another_has_failed_to_open_after_it),
         cmocka_unit_test(test_a_thread_that_ends_waits_for_a_fork),
         cmocka_unit_test(test_all_bytes_come_when_records_and_rooms_differ),
         cmocka_unit_test(test_whole_records_come_when_the_last_is_cut),
@@ -675,7 +675,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_file_of_the_program_is_left_alone_when_it_closes_the_socket_of_a_handshake),
         cmocka_unit_test(test_a_key_is_refused_when_computing_with_it_takes_long),
         cmocka_unit_test(test_another_handshake_is_refused_when_the_peer_asks),
-        cmocka_unit_test(test_the_end_is_no_error_when_the_peer_says_goodbye),
+        cmocka_unit_test(test_the_end_is_no_error_when_the_peer_closes_properly),
         cmocka_unit_test(test_a_fork_has_its_turn_after_each_certificate_of_cacert),
     };
 

@@ -182,14 +182,14 @@ static void test_sim_notices_when_a_thread_enters_a_hold_that_has_ended(void **s
 }
 
 /* A kept lease that nobody wants goes back, too. */
-static void test_sim_notices_when_a_lease_is_kept_for_ever(void **state)
+static void test_sim_notices_when_a_lease_is_kept_forever(void **state)
 {
     (void)state;
     must_break("a lease is kept for ever", NULL, LINE_NEVER_LOOKS, "liveness");
 }
 
 /* A hold may have been passed to the seat of a thread that exit() parks. */
-static void test_sim_notices_when_exit_tells_of_a_death_that_was_none(void **state)
+static void test_sim_notices_when_exit_reports_a_death_that_was_none(void **state)
 {
     (void)state;
     must_break("a thread on its seat dies inside", NULL, LINE_TAKES_NONE_BACK, "I9");
@@ -325,13 +325,13 @@ static void test_sim_notices_when_a_grant_has_the_wrong_lease(void **state)
                             "call('PEXPIRE', lock, 100) == 0");
 }
 
-static void test_sim_notices_when_the_first_waiter_tells_nothing(void **state)
+static void test_sim_notices_when_the_first_waiter_does_not_notify_the_owner(void **state)
 {
     (void)state;
     must_break_when_changed("an acquire that tells nothing", "I6", "acquire", "'wanted ' .. attempt", "'' .. attempt");
 }
 
-static void test_sim_notices_when_each_waiter_tells(void **state)
+static void test_sim_notices_when_each_waiter_notifies_the_owner(void **state)
 {
     (void)state;
     must_break_when_changed("a waiter that tells, and is not the first", "I6", "acquire",
@@ -354,7 +354,7 @@ static void test_sim_notices_when_a_release_leaves_its_hold(void **state)
                             "call('DEL', lock)\ncall('HSET', state, 'hold', ended)", "call('DEL', lock)");
 }
 
-static void test_sim_notices_when_nobody_is_told_of_a_death(void **state)
+static void test_sim_notices_when_nobody_learns_of_a_death(void **state)
 {
     static const char old[] = "end_hold(k, s, split(s.label) == '- ' and 0 or 1, lapsed_ms(k, s, at))",
                       new[] = "end_hold(k, s, 0, lapsed_ms(k, s, at))";
@@ -463,8 +463,8 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_cluster, back_to_one_server),
         cmocka_unit_test(test_sim_notices_when_requests_name_the_calling_thread),
         cmocka_unit_test(test_sim_notices_when_a_thread_enters_a_hold_that_has_ended),
-        cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_for_ever),
-        cmocka_unit_test(test_sim_notices_when_exit_tells_of_a_death_that_was_none),
+        cmocka_unit_test(test_sim_notices_when_a_lease_is_kept_forever),
+        cmocka_unit_test(test_sim_notices_when_exit_reports_a_death_that_was_none),
         cmocka_unit_test(test_sim_notices_when_a_grant_counts_from_any_request),
         cmocka_unit_test(test_sim_notices_when_certainty_has_no_margin),
         cmocka_unit_test(test_sim_notices_when_what_was_given_back_counts_as_held),
@@ -479,11 +479,11 @@ int main(void)
         cmocka_unit_test(test_sim_notices_when_an_owner_is_taken_for_its_next_attempt),
         cmocka_unit_test(test_sim_notices_when_a_repeated_answer_begins_no_new_lease),
         cmocka_unit_test(test_sim_notices_when_a_grant_has_the_wrong_lease),
-        cmocka_unit_test(test_sim_notices_when_the_first_waiter_tells_nothing),
-        cmocka_unit_test(test_sim_notices_when_each_waiter_tells),
+        cmocka_unit_test(test_sim_notices_when_the_first_waiter_does_not_notify_the_owner),
+        cmocka_unit_test(test_sim_notices_when_each_waiter_notifies_the_owner),
         cmocka_unit_test(test_sim_notices_when_a_mark_does_not_keep_death_away),
         cmocka_unit_test(test_sim_notices_when_a_release_leaves_its_hold),
-        cmocka_unit_test(test_sim_notices_when_nobody_is_told_of_a_death),
+        cmocka_unit_test(test_sim_notices_when_nobody_learns_of_a_death),
         cmocka_unit_test(test_sim_notices_when_anybody_can_release),
         cmocka_unit_test(test_sim_notices_when_tokens_are_the_clock_alone),
         cmocka_unit_test(test_sim_notices_when_the_newest_waiter_is_the_first),

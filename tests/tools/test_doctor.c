@@ -312,7 +312,7 @@ static void test_doctor_fails_when_the_server_is_a_replica(void **state)
     server_end(server);
 }
 
-static void test_doctor_tells_the_end_of_the_grace_when_a_server_is_new(void **state)
+static void test_doctor_reports_the_end_of_the_grace_when_a_server_is_new(void **state)
 {
     struct server *server = server_start();
 
@@ -373,7 +373,7 @@ static void test_doctor_blames_no_login_when_the_server_is_full(void **state)
 }
 
 /* A missing +select is a missing right like the others, not a wrong password. */
-static void test_doctor_tells_the_database_when_it_cannot_be_selected(void **state)
+static void test_doctor_reports_the_database_when_it_cannot_be_selected(void **state)
 {
     (void)state;
     url_options = "?db=2&command_timeout=1000";
@@ -514,10 +514,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_fails_when_the_server_refuses_to_write),
         cmocka_unit_test(test_doctor_says_that_power_failures_are_survived_when_each_write_is_synced),
         cmocka_unit_test(test_doctor_fails_when_the_server_is_a_replica),
-        cmocka_unit_test(test_doctor_tells_the_end_of_the_grace_when_a_server_is_new),
+        cmocka_unit_test(test_doctor_reports_the_end_of_the_grace_when_a_server_is_new),
         cmocka_unit_test(test_doctor_asks_for_a_login_when_the_url_has_none),
         cmocka_unit_test(test_doctor_blames_no_login_when_the_server_is_full),
-        cmocka_unit_test(test_doctor_tells_the_database_when_it_cannot_be_selected),
+        cmocka_unit_test(test_doctor_reports_the_database_when_it_cannot_be_selected),
         cmocka_unit_test(test_doctor_names_the_database_when_the_user_has_no_right_to_it),
         cmocka_unit_test(test_doctor_promises_nothing_when_the_server_is_too_old),
         cmocka_unit_test(test_doctor_speaks_of_a_proxy_when_info_ends_the_connection),

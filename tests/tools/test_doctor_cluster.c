@@ -73,7 +73,7 @@ static void assert_no_output(const char *text)
 
 /* ---- well -------------------------------------------------------------------------------- */
 
-static void test_doctor_finds_no_fault_when_the_cluster_is_well(void **state)
+static void test_doctor_finds_no_fault_when_the_cluster_works(void **state)
 {
     (void)state;
     examine(masters_url("", OPTIONS));
@@ -97,7 +97,7 @@ static void test_doctor_finds_no_fault_when_the_cluster_is_well(void **state)
 }
 
 /* The first master is reported in full, the others by their differences. */
-static void test_doctor_tells_of_the_other_masters_what_differs(void **state)
+static void test_doctor_reports_differences_of_the_other_masters(void **state)
 {
     struct side *side;
 
@@ -123,7 +123,7 @@ static void test_doctor_tells_of_the_other_masters_what_differs(void **state)
 }
 
 /* The mark of each node is in its lowest slot, written by the first program that came. */
-static void test_doctor_tells_the_grace_when_a_replica_was_promoted(void **state)
+static void test_doctor_reports_the_grace_when_a_replica_was_promoted(void **state)
 {
     int after = cluster_fail_over(the_cluster, cluster_slot(the_cluster, "new"));
 
@@ -306,7 +306,7 @@ static void test_doctor_names_the_patterns_that_a_node_does_not_give(void **stat
     assert_line("fail  rights       ", last, ": the user lacks &dmutex:{*}:inbox:*, the channels of the prefix\n");
 }
 
-static void test_doctor_says_so_when_no_node_tells_the_slots(void **state)
+static void test_doctor_says_so_when_no_node_has_a_slot_map(void **state)
 {
     char url[200];
 
@@ -384,17 +384,17 @@ static void test_doctor_names_the_slots_without_a_master(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_doctor_finds_no_fault_when_the_cluster_is_well),
-        cmocka_unit_test(test_doctor_tells_of_the_other_masters_what_differs),
+        cmocka_unit_test(test_doctor_finds_no_fault_when_the_cluster_works),
+        cmocka_unit_test(test_doctor_reports_differences_of_the_other_masters),
         cmocka_unit_test(test_doctor_leaves_nothing_on_the_nodes),
         cmocka_unit_test(test_doctor_warns_when_failovers_take_longer_than_a_lease),
         cmocka_unit_test(test_doctor_fails_when_there_are_fewer_replicas_than_wait),
         cmocka_unit_test(test_doctor_names_each_right_that_a_node_does_not_give),
         cmocka_unit_test(test_doctor_names_the_patterns_that_a_node_does_not_give),
-        cmocka_unit_test(test_doctor_says_so_when_no_node_tells_the_slots),
+        cmocka_unit_test(test_doctor_says_so_when_no_node_has_a_slot_map),
         cmocka_unit_test(test_doctor_says_so_when_no_node_can_be_asked),
         cmocka_unit_test(test_doctor_says_so_when_the_scheme_is_wrong),
-        cmocka_unit_test(test_doctor_tells_the_grace_when_a_replica_was_promoted),
+        cmocka_unit_test(test_doctor_reports_the_grace_when_a_replica_was_promoted),
         cmocka_unit_test(test_doctor_goes_on_when_a_replica_has_taken_over),
         cmocka_unit_test(test_doctor_says_what_is_missing_when_a_shard_is_down),
         cmocka_unit_test(test_doctor_names_the_slots_without_a_master),

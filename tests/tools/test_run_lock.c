@@ -12,7 +12,7 @@
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-static void test_run_tells_the_command_name_and_token_when_it_has_the_lock(void **state)
+static void test_run_gives_the_command_name_and_token_when_it_has_the_lock(void **state)
 {
     long long first;
 
@@ -435,7 +435,7 @@ static void test_run_shows_how_long_the_lock_is_held_when_the_terminal_is_narrow
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_tells_the_command_name_and_token_when_it_has_the_lock),
+        cmocka_unit_test(test_run_gives_the_command_name_and_token_when_it_has_the_lock),
         cmocka_unit_test(test_run_ends_as_the_command_when_it_ends),
         cmocka_unit_test(test_run_writes_its_counters_when_the_command_has_ended),
         cmocka_unit_test(test_run_leaves_arguments_alone_when_they_look_like_options),

@@ -132,7 +132,7 @@ static void test_run_lets_the_command_go_on_when_no_signal_is_wanted(void **stat
 }
 
 /* Neither the signal nor the library's thread waits for a reader, and the loss is reported in the end. */
-static void test_run_tells_the_loss_at_the_end_when_a_pipe_has_no_room_before(void **state)
+static void test_run_reports_the_loss_at_the_end_when_a_pipe_has_no_room_before(void **state)
 {
     static char text[256 * 1024];
     size_t length = 0;
@@ -233,7 +233,7 @@ static void test_lock_is_free_when_the_process_group_is_killed(void **state)
 }
 
 /* A stopped holder cannot renew.  It finds the loss when it continues, and then ends the command. */
-static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state)
+static void test_run_reports_the_loss_when_it_was_stopped_for_a_lease(void **state)
 {
     pid_t pid;
 
@@ -252,7 +252,7 @@ static void test_run_tells_the_loss_when_it_was_stopped_for_a_lease(void **state
     "sh -c 'setsid sh -c \"echo \\$\\$ >$F/b; mv $F/b $F/begun; read go <$F/go\" & until test -e $F/begun; do :; done'"
 
 /* R7: like the lock of flock(1), which belongs to the descriptor. */
-static void test_run_keeps_the_lock_when_the_command_leaves_a_process_behind(void **state)
+static void test_run_keeps_the_lock_when_the_command_leaves_a_process_running(void **state)
 {
     pid_t pid;
 
@@ -444,14 +444,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_run_ends_all_descendants_when_the_lock_is_broken),
         cmocka_unit_test(test_run_ends_the_command_when_proc_is_of_another_namespace),
         cmocka_unit_test(test_run_lets_the_command_go_on_when_no_signal_is_wanted),
-        cmocka_unit_test(test_run_tells_the_loss_at_the_end_when_a_pipe_has_no_room_before),
+        cmocka_unit_test(test_run_reports_the_loss_at_the_end_when_a_pipe_has_no_room_before),
         cmocka_unit_test(test_run_sends_the_named_signal_when_the_lock_is_broken),
         cmocka_unit_test(test_run_does_as_it_was_told_when_dmutex_conf_ends_programs_at_a_loss),
         cmocka_unit_test(test_run_ends_the_command_when_the_server_is_killed),
         cmocka_unit_test(test_run_ends_the_command_when_it_is_killed_itself),
         cmocka_unit_test(test_lock_is_free_when_the_process_group_is_killed),
-        cmocka_unit_test(test_run_tells_the_loss_when_it_was_stopped_for_a_lease),
-        cmocka_unit_test(test_run_keeps_the_lock_when_the_command_leaves_a_process_behind),
+        cmocka_unit_test(test_run_reports_the_loss_when_it_was_stopped_for_a_lease),
+        cmocka_unit_test(test_run_keeps_the_lock_when_the_command_leaves_a_process_running),
         cmocka_unit_test(test_run_gives_the_lock_back_with_the_command_when_told_to_close),
         cmocka_unit_test(test_run_ends_all_descendants_when_it_is_terminated),
         cmocka_unit_test(test_run_ends_a_descendant_of_another_user_when_it_is_killed_itself),

@@ -21,7 +21,7 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-static void test_subcommands_find_each_name_when_the_cluster_is_well(void **state)
+static void test_subcommands_find_each_name_when_the_cluster_works(void **state)
 {
     struct actor *holder = actor_start_at(cluster_url(the_cluster, OPTIONS));
     const char *names[3];
@@ -136,7 +136,7 @@ static void test_subcommands_say_so_when_the_scheme_is_wrong(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_subcommands_find_each_name_when_the_cluster_is_well),
+        cmocka_unit_test(test_subcommands_find_each_name_when_the_cluster_works),
         cmocka_unit_test(test_subcommands_find_the_masters_when_the_url_names_a_replica),
         cmocka_unit_test(test_subcommands_go_on_at_the_other_shards_when_one_is_down),
         cmocka_unit_test(test_subcommands_say_so_when_the_cluster_stops_with_a_shard),

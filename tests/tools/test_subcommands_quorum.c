@@ -96,7 +96,7 @@ static void assert_no_output(const char *text)
 
 /* ---- doctor ------------------------------------------------------------------------------ */
 
-static void test_doctor_finds_no_fault_when_all_servers_are_well(void **state)
+static void test_doctor_finds_no_fault_when_all_servers_work(void **state)
 {
     (void)state;
     set_url(TIMES);
@@ -216,7 +216,7 @@ static void assert_unreachable(const char *arguments)
         fail_msg("%s", ran.errors);
 }
 
-static void test_lists_tell_the_names_when_a_server_is_down(void **state)
+static void test_lists_show_the_names_when_a_server_is_down(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
 
@@ -246,7 +246,7 @@ static bool is_on_all(const char *name)
 }
 
 /* The first server has lost its data, as by a restart.  The others know the locks. */
-static void test_lists_tell_what_a_majority_says_when_a_server_is_empty(void **state)
+static void test_lists_show_what_a_majority_says_when_a_server_is_empty(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
     char token[32];
@@ -267,7 +267,7 @@ static void test_lists_tell_what_a_majority_says_when_a_server_is_empty(void **s
 }
 
 /* Only the first server has granted the lock, as to an attempt that has yet to ask the others: nobody holds it. */
-static void test_lists_tell_no_holder_when_one_server_alone_has_granted(void **state)
+static void test_lists_show_no_holder_when_only_one_server_has_granted(void **state)
 {
     struct actor *other;
     char url[120];
@@ -294,7 +294,7 @@ static bool is_on_none(const char *name)
 }
 
 /* A single server may have been the last to grant to somebody else. */
-static void test_show_tells_the_last_holder_that_a_majority_names(void **state)
+static void test_show_names_the_last_holder_that_a_majority_names(void **state)
 {
     struct actor *last = actor_start_at(getenv("URL")), *other;
     char url[120], wanted[100];
@@ -336,7 +336,7 @@ static const struct {
 };
 
 /* The faulty member is the first in the URL.  The other two hold what is listed. */
-static void test_lists_tell_what_a_majority_says_when_a_member_lies(void **state)
+static void test_lists_show_what_a_majority_says_when_a_member_lies(void **state)
 {
     struct actor *holder = actor_start_at(getenv("URL"));
 
@@ -388,18 +388,18 @@ static void test_lists_do_not_wait_for_a_silent_member(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        test(test_doctor_finds_no_fault_when_all_servers_are_well),
+        test(test_doctor_finds_no_fault_when_all_servers_work),
         test(test_doctor_warns_when_no_more_server_may_fail),
         test(test_doctor_fails_when_no_majority_is_left),
         test(test_doctor_names_the_server_that_has_a_fault),
         test(test_doctor_does_not_count_a_server_that_keeps_no_locks),
         test(test_doctor_finds_a_server_that_is_named_twice),
         test(test_all_subcommands_work_when_all_servers_do),
-        test(test_lists_tell_the_names_when_a_server_is_down),
-        test(test_lists_tell_what_a_majority_says_when_a_server_is_empty),
-        test(test_lists_tell_no_holder_when_one_server_alone_has_granted),
-        test(test_show_tells_the_last_holder_that_a_majority_names),
-        test(test_lists_tell_what_a_majority_says_when_a_member_lies),
+        test(test_lists_show_the_names_when_a_server_is_down),
+        test(test_lists_show_what_a_majority_says_when_a_server_is_empty),
+        test(test_lists_show_no_holder_when_only_one_server_has_granted),
+        test(test_show_names_the_last_holder_that_a_majority_names),
+        test(test_lists_show_what_a_majority_says_when_a_member_lies),
         test(test_lists_do_not_wait_for_a_silent_member),
     };
 

@@ -25,7 +25,7 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-static void test_subcommands_find_the_master_when_the_group_is_well(void **state)
+static void test_subcommands_find_the_master_when_the_group_works(void **state)
 {
     char wanted[100];
 
@@ -66,7 +66,7 @@ static void test_doctor_says_how_to_unite_sentinels_that_name_two_masters(void *
     sentinels_await_switch(&group, epoch);
 }
 
-static void test_show_tells_the_last_holder_when_the_master_was_replaced(void **state)
+static void test_show_names_the_last_holder_when_the_master_was_replaced(void **state)
 {
     struct actor *last = actor_start_at(sentinels_url(&group, OPTIONS));
     char wanted[100];
@@ -249,9 +249,9 @@ static void test_doctor_asks_for_the_sentinels_login_when_they_want_one(void **s
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_subcommands_find_the_master_when_the_group_is_well),
+        cmocka_unit_test(test_subcommands_find_the_master_when_the_group_works),
         cmocka_unit_test(test_doctor_says_how_to_unite_sentinels_that_name_two_masters),
-        cmocka_unit_test(test_show_tells_the_last_holder_when_the_master_was_replaced),
+        cmocka_unit_test(test_show_names_the_last_holder_when_the_master_was_replaced),
         cmocka_unit_test(test_doctor_warns_when_sentinels_replace_a_master_too_soon),
         cmocka_unit_test(test_doctor_warns_when_a_server_of_the_group_has_no_file),
         cmocka_unit_test(test_doctor_warns_and_subcommands_go_on_when_a_sentinel_is_down),

@@ -28,7 +28,7 @@ static int end_group(void **state)
     return tool_teardown(state);
 }
 
-static void test_each_word_works_when_the_server_wants_a_certificate(void **state)
+static void test_each_subcommand_works_when_the_server_wants_a_certificate(void **state)
 {
     (void)state;
     tool_use_subcommands(with_certificate);
@@ -61,7 +61,7 @@ static void check_refusals(const char *url, const char *sentence)
     assert_null(strstr(ran.errors, "dmutex: "));
 }
 
-static void test_each_word_says_why_when_the_authority_is_wrong(void **state)
+static void test_each_subcommand_says_why_when_the_authority_is_wrong(void **state)
 {
     char url[600];
 
@@ -72,7 +72,7 @@ static void test_each_word_says_why_when_the_authority_is_wrong(void **state)
     check_refusals(url, "does not have: name the issuer's certificate by cacert");
 }
 
-static void test_each_word_says_why_when_it_has_no_certificate(void **state)
+static void test_each_subcommand_says_why_when_it_has_no_certificate(void **state)
 {
     char url[600];
 
@@ -84,10 +84,10 @@ static void test_each_word_says_why_when_it_has_no_certificate(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_word_works_when_the_server_wants_a_certificate),
+        cmocka_unit_test(test_each_subcommand_works_when_the_server_wants_a_certificate),
         cmocka_unit_test(test_doctor_and_acl_work_when_the_server_wants_a_certificate),
-        cmocka_unit_test(test_each_word_says_why_when_the_authority_is_wrong),
-        cmocka_unit_test(test_each_word_says_why_when_it_has_no_certificate),
+        cmocka_unit_test(test_each_subcommand_says_why_when_the_authority_is_wrong),
+        cmocka_unit_test(test_each_subcommand_says_why_when_it_has_no_certificate),
     };
 
     test_begin(argc, argv);

@@ -174,7 +174,7 @@ static int count_lines(const char *text, const char *part)
 }
 
 /* The third process waits for the second, which waits for the first.  The longest wait comes first. */
-static void test_top_tells_who_waits_for_whom_when_holders_wait(void **state)
+static void test_top_shows_who_waits_for_whom_when_holders_wait(void **state)
 {
     struct actor *first = actor_start(the_server), *second = actor_start(the_server), *third = actor_start(the_server);
     char line[200];
@@ -283,7 +283,7 @@ static void test_top_draws_again_when_on_a_terminal(void **state)
  * A stopped waiter is shown but not counted, because it may be dead.  The holder is stopped, too, and the keys of the
  * queue are made permanent: otherwise a renewal, or the end of three leases, would remove the waiter.
  */
-static void test_top_tells_silent_waiters_apart(void **state)
+static void test_top_marks_silent_waiters(void **state)
 {
     struct actor *holder = actor_start(the_server), *waiter = actor_start(the_server);
 
@@ -340,9 +340,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_top_names_a_deadlock_when_processes_wait_for_each_other, forget_all),
         cmocka_unit_test_setup(test_top_names_a_deadlock_when_two_threads_of_one_process_wait_for_each_other,
                                forget_all),
-        cmocka_unit_test_setup(test_top_tells_who_waits_for_whom_when_holders_wait, forget_all),
+        cmocka_unit_test_setup(test_top_shows_who_waits_for_whom_when_holders_wait, forget_all),
         cmocka_unit_test_setup(test_top_fits_the_screen_when_many_wait, forget_all),
-        cmocka_unit_test_setup(test_top_tells_silent_waiters_apart, forget_all),
+        cmocka_unit_test_setup(test_top_marks_silent_waiters, forget_all),
         cmocka_unit_test(test_top_draws_again_when_on_a_terminal),
         cmocka_unit_test(test_top_says_why_when_the_server_refuses),
     };

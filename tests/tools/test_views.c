@@ -31,7 +31,7 @@ static void write_now(char ret_text[40])
 
 /* ---- show -------------------------------------------------------------------------------- */
 
-static void test_show_tells_holder_and_queue_when_a_lock_is_held(void **state)
+static void test_show_names_holder_and_queue_when_a_lock_is_held(void **state)
 {
     struct actor *holder = actor_start_holder(the_server, "t/shown", ""), *one = actor_start(the_server),
                  *two = actor_start(the_server);
@@ -72,7 +72,7 @@ static void test_show_tells_holder_and_queue_when_a_lock_is_held(void **state)
 }
 
 /* The lease is that of the holder, and the program is the command. */
-static void test_show_tells_the_command_when_run_holds_the_lock(void **state)
+static void test_show_names_the_command_when_run_holds_the_lock(void **state)
 {
     pid_t pid = tool_start("exec $dmutex run --lease 60000 t/job -- sh -c 'echo >$F/begun; read go <$F/go'");
 
@@ -85,7 +85,7 @@ static void test_show_tells_the_command_when_run_holds_the_lock(void **state)
     assert_int_equal(tool_await(pid), 0);
 }
 
-static void test_show_tells_the_end_of_a_hold_when_nobody_holds(void **state)
+static void test_show_says_how_a_hold_ended_when_nobody_holds(void **state)
 {
     struct actor *holder = actor_start(the_server);
 
@@ -131,7 +131,7 @@ static void assert_last(const char *name, pid_t pid, const char *sentence, const
 
 #define NOT_GIVEN_BACK "not given back: the holder died, stopped or was cut off"
 
-static void test_show_tells_the_last_holder_when_it_has_unlocked(void **state)
+static void test_show_names_the_last_holder_when_it_has_unlocked(void **state)
 {
     struct actor *last = actor_start(the_server);
     char before[40], after[40], line[100];
@@ -158,7 +158,7 @@ static void test_show_tells_the_last_holder_when_it_has_unlocked(void **state)
 }
 
 /* The hold ended with its lease, even one that was renewed, and every look shows the same end. */
-static void test_show_tells_the_last_holder_when_it_was_killed(void **state)
+static void test_show_names_the_last_holder_when_it_was_killed(void **state)
 {
     struct actor *dead = actor_start(the_server);
     pid_t pid = actor_pid(dead);
@@ -182,7 +182,7 @@ static void test_show_tells_the_last_holder_when_it_was_killed(void **state)
     assert_within(held_ms[1], held_ms[0] - 100, held_ms[0] + 100); /* rounded to ms several times */
 }
 
-static void test_show_tells_the_last_holder_when_its_lock_was_broken(void **state)
+static void test_show_names_the_last_holder_when_its_lock_was_broken(void **state)
 {
     struct actor *broken = actor_start(the_server);
     pid_t pid = actor_pid(broken);
@@ -195,7 +195,7 @@ static void test_show_tells_the_last_holder_when_its_lock_was_broken(void **stat
     actor_end(broken);
 }
 
-static void test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable(void **state)
+static void test_show_names_the_last_holder_when_a_mutex_is_not_recoverable(void **state)
 {
     struct actor *dead = actor_start(the_server), *last = actor_start(the_server);
     pid_t pid_of_dead = actor_pid(dead), pid_of_last = actor_pid(last);
@@ -213,7 +213,7 @@ static void test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable(void
 }
 
 /* A handoff leaves no record: the last holder is the one with no successor.  A wait gives the mutex back. */
-static void test_show_tells_the_last_holder_when_the_lock_was_handed_on(void **state)
+static void test_show_names_the_last_holder_when_the_lock_was_handed_on(void **state)
 {
     struct actor *first = actor_start_holder(the_server, "tt/on", ""), *last = actor_start(the_server);
     dmutex_t mutex;
@@ -233,7 +233,7 @@ static void test_show_tells_the_last_holder_when_the_lock_was_handed_on(void **s
     actor_end(first);
 }
 
-static void test_show_tells_conditions_when_some_wait_there(void **state)
+static void test_show_lists_conditions_when_some_wait_there(void **state)
 {
     struct actor *waiter = actor_start(the_server);
     dmutex_t mutex;
@@ -258,7 +258,7 @@ static void test_show_tells_conditions_when_some_wait_there(void **state)
 }
 
 /* A script can compare the times in two outputs: is it the same hold? */
-static void test_json_tells_one_moment_when_a_hold_is_looked_at_again(void **state)
+static void test_json_shows_the_same_time_when_a_hold_is_looked_at_again(void **state)
 {
     char before[40], after[40];
     struct actor *holder;
@@ -278,7 +278,7 @@ static void test_json_tells_one_moment_when_a_hold_is_looked_at_again(void **sta
  * The name of a condition is not a free mutex, in `list` either.  A mutex of the same name is shown next to the
  * condition.
  */
-static void test_show_tells_the_waiters_when_the_name_is_of_a_condition(void **state)
+static void test_show_names_the_waiters_when_the_name_is_of_a_condition(void **state)
 {
     struct actor *waiter = actor_start(the_server), *holder;
     char line[200];
@@ -326,7 +326,7 @@ static void test_show_says_kept_when_the_process_keeps_the_lease(void **state)
 
 /* ---- list -------------------------------------------------------------------------------- */
 
-static void test_list_tells_what_is_held_when_asked(void **state)
+static void test_list_shows_what_is_held_when_asked(void **state)
 {
     struct actor *a = actor_start_holder(the_server, "tl/a", ""), *b = actor_start_holder(the_server, "tl/b", "");
 
@@ -380,7 +380,7 @@ static void test_list_says_why_a_free_lock_is_listed(void **state)
 }
 
 /* SCAN has a cursor, and the script takes a hundred names at once.  Still, each name comes once. */
-static void test_list_tells_each_name_once_when_there_are_thousands(void **state)
+static void test_list_shows_each_name_once_when_there_are_thousands(void **state)
 {
     enum { NAMES = 2500 };
     dmutex_t mutex;
@@ -472,7 +472,7 @@ static void test_subcommands_are_clean_when_names_and_labels_have_controls(void 
 }
 
 /* Other programs' keys that look similar are passed over; keys in the way of a name are reported. */
-static void test_list_tells_a_fault_when_a_key_is_not_ours(void **state)
+static void test_list_reports_a_fault_when_a_key_is_not_ours(void **state)
 {
     (void)state;
     side_text(the_server->side, "SET dmutex:{tf}:state:a 1");
@@ -495,7 +495,7 @@ static void test_list_tells_a_fault_when_a_key_is_not_ours(void **state)
 
 /* ---- token, wait ------------------------------------------------------------------------- */
 
-static void test_token_tells_the_newest_token_when_asked(void **state)
+static void test_token_prints_the_newest_token_when_asked(void **state)
 {
     struct actor *holder = actor_start_holder(the_server, "t/token", "");
     char wanted[60];
@@ -610,7 +610,7 @@ static void test_subcommands_refuse_when_the_usage_is_wrong(void **state)
     }
 }
 
-static void test_help_tells_all_words_when_asked(void **state)
+static void test_help_lists_all_subcommands_when_asked(void **state)
 {
     static const char *const all[] = { "help", "--help", "-h" };
     static const char *const one[] = { "help show", "show --help", "show -h" };
@@ -629,7 +629,7 @@ static void test_help_tells_all_words_when_asked(void **state)
 }
 
 /* An empty name is left out of the sentence. */
-static void test_an_empty_name_is_told_without_an_empty_part(void **state)
+static void test_an_empty_name_is_left_out_of_the_sentence(void **state)
 {
     static const char *const commands[] = { "run '' true", "show ''", "token ''" };
 
@@ -642,7 +642,7 @@ static void test_an_empty_name_is_told_without_an_empty_part(void **state)
 }
 
 /* A script that reads a list must not take half of it for the whole. */
-static void test_a_full_disk_is_told_when_output_is_lost(void **state)
+static void test_a_full_disk_is_reported_when_output_is_lost(void **state)
 {
     (void)state;
     command_run("exec $dmutex list >/dev/full");
@@ -652,32 +652,32 @@ static void test_a_full_disk_is_told_when_output_is_lost(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_show_tells_holder_and_queue_when_a_lock_is_held),
-        cmocka_unit_test(test_show_tells_the_command_when_run_holds_the_lock),
-        cmocka_unit_test(test_show_tells_the_end_of_a_hold_when_nobody_holds),
-        cmocka_unit_test(test_show_tells_the_last_holder_when_it_has_unlocked),
-        cmocka_unit_test(test_show_tells_the_last_holder_when_it_was_killed),
-        cmocka_unit_test(test_show_tells_the_last_holder_when_its_lock_was_broken),
-        cmocka_unit_test(test_show_tells_the_last_holder_when_a_mutex_is_not_recoverable),
-        cmocka_unit_test(test_show_tells_the_last_holder_when_the_lock_was_handed_on),
-        cmocka_unit_test(test_show_tells_conditions_when_some_wait_there),
-        cmocka_unit_test(test_json_tells_one_moment_when_a_hold_is_looked_at_again),
-        cmocka_unit_test(test_show_tells_the_waiters_when_the_name_is_of_a_condition),
+        cmocka_unit_test(test_show_names_holder_and_queue_when_a_lock_is_held),
+        cmocka_unit_test(test_show_names_the_command_when_run_holds_the_lock),
+        cmocka_unit_test(test_show_says_how_a_hold_ended_when_nobody_holds),
+        cmocka_unit_test(test_show_names_the_last_holder_when_it_has_unlocked),
+        cmocka_unit_test(test_show_names_the_last_holder_when_it_was_killed),
+        cmocka_unit_test(test_show_names_the_last_holder_when_its_lock_was_broken),
+        cmocka_unit_test(test_show_names_the_last_holder_when_a_mutex_is_not_recoverable),
+        cmocka_unit_test(test_show_names_the_last_holder_when_the_lock_was_handed_on),
+        cmocka_unit_test(test_show_lists_conditions_when_some_wait_there),
+        cmocka_unit_test(test_json_shows_the_same_time_when_a_hold_is_looked_at_again),
+        cmocka_unit_test(test_show_names_the_waiters_when_the_name_is_of_a_condition),
         cmocka_unit_test(test_show_says_kept_when_the_process_keeps_the_lease),
-        cmocka_unit_test(test_list_tells_what_is_held_when_asked),
+        cmocka_unit_test(test_list_shows_what_is_held_when_asked),
         cmocka_unit_test(test_list_says_why_a_free_lock_is_listed),
-        cmocka_unit_test(test_list_tells_each_name_once_when_there_are_thousands),
+        cmocka_unit_test(test_list_shows_each_name_once_when_there_are_thousands),
         cmocka_unit_test(test_json_is_well_formed_when_names_have_any_byte),
         cmocka_unit_test(test_subcommands_are_clean_when_names_and_labels_have_controls),
-        cmocka_unit_test(test_list_tells_a_fault_when_a_key_is_not_ours),
-        cmocka_unit_test(test_token_tells_the_newest_token_when_asked),
+        cmocka_unit_test(test_list_reports_a_fault_when_a_key_is_not_ours),
+        cmocka_unit_test(test_token_prints_the_newest_token_when_asked),
         cmocka_unit_test(test_wait_returns_when_the_present_hold_ends),
         cmocka_unit_test(test_subcommands_say_why_when_the_server_cannot_be_used),
         cmocka_unit_test(test_subcommands_need_no_more_than_the_documented_rights_but_list),
         cmocka_unit_test(test_subcommands_refuse_when_the_usage_is_wrong),
-        cmocka_unit_test(test_help_tells_all_words_when_asked),
-        cmocka_unit_test(test_an_empty_name_is_told_without_an_empty_part),
-        cmocka_unit_test(test_a_full_disk_is_told_when_output_is_lost),
+        cmocka_unit_test(test_help_lists_all_subcommands_when_asked),
+        cmocka_unit_test(test_an_empty_name_is_left_out_of_the_sentence),
+        cmocka_unit_test(test_a_full_disk_is_reported_when_output_is_lost),
     };
 
     test_begin(argc, argv);

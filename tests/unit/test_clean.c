@@ -30,7 +30,7 @@ static void test_clean_keeps_a_text_when_it_is_printable(void **state)
 }
 
 /* Control characters become '?': line ends would make a second line of a log, ESC would command a terminal. */
-static void test_clean_takes_controls_away_when_a_text_has_any(void **state)
+static void test_clean_removes_controls_when_a_text_has_any(void **state)
 {
     (void)state;
     assert_cleaned("a\nb\rc\td", "a?b?c?d");
@@ -45,7 +45,7 @@ static void test_clean_takes_controls_away_when_a_text_has_any(void **state)
 }
 
 /* Each mark of direction of Unicode becomes '?': ALM, LRM, RLM, the embeddings and overrides, the isolates. */
-static void test_clean_takes_marks_of_direction_away_when_a_text_has_any(void **state)
+static void test_clean_removes_marks_of_direction_when_a_text_has_any(void **state)
 {
     static const char *const marks[] = { "\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c",
                                          "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069" };
@@ -56,7 +56,7 @@ static void test_clean_takes_marks_of_direction_away_when_a_text_has_any(void **
 }
 
 /* Characters that take no room, and blanks that look like others, become '?': two texts must not look alike. */
-static void test_clean_takes_unseen_characters_away_when_a_text_has_any(void **state)
+static void test_clean_removes_invisible_characters_when_a_text_has_any(void **state)
 {
     static const char *const unseen[] = { "\u00a0", "\u00ad", "\u034f", "\u115f",     "\u180e",    "\u2003", "\u200b",
                                           "\u200d", "\u202f", "\u2060", "\u3000",     "\u3164",    "\ufe0f", "\ufeff",
@@ -71,7 +71,7 @@ static void test_clean_takes_unseen_characters_away_when_a_text_has_any(void **s
 }
 
 /* Bytes outside UTF-8 become '?': cut, longer than needed, surrogates, beyond the last character. */
-static void test_clean_takes_bytes_away_when_they_are_no_utf8(void **state)
+static void test_clean_removes_bytes_when_they_are_not_utf8(void **state)
 {
     (void)state;
     assert_cleaned("\xff\xfe\x80", "???");
@@ -86,10 +86,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clean_keeps_a_text_when_it_is_printable),
-        cmocka_unit_test(test_clean_takes_controls_away_when_a_text_has_any),
-        cmocka_unit_test(test_clean_takes_marks_of_direction_away_when_a_text_has_any),
-        cmocka_unit_test(test_clean_takes_unseen_characters_away_when_a_text_has_any),
-        cmocka_unit_test(test_clean_takes_bytes_away_when_they_are_no_utf8),
+        cmocka_unit_test(test_clean_removes_controls_when_a_text_has_any),
+        cmocka_unit_test(test_clean_removes_marks_of_direction_when_a_text_has_any),
+        cmocka_unit_test(test_clean_removes_invisible_characters_when_a_text_has_any),
+        cmocka_unit_test(test_clean_removes_bytes_when_they_are_not_utf8),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

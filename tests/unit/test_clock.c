@@ -100,7 +100,7 @@ static void test_deadline_left_is_long_when_in_the_farthest_future(void **state)
 }
 
 /* An endless deadline never ends. */
-static void test_deadline_left_is_for_ever_when_endless(void **state)
+static void test_deadline_left_is_infinite_when_endless(void **state)
 {
     (void)state;
     assert_int_equal(dm_deadline_left_ns(&dm_deadline_endless), DM_NEVER);
@@ -170,7 +170,7 @@ int main(void)
         cmocka_unit_test(test_deadline_is_over_never_early),
         cmocka_unit_test(test_deadline_left_is_nothing_when_past),
         cmocka_unit_test(test_deadline_left_is_long_when_in_the_farthest_future),
-        cmocka_unit_test(test_deadline_left_is_for_ever_when_endless),
+        cmocka_unit_test(test_deadline_left_is_infinite_when_endless),
         cmocka_unit_test(test_deadline_in_ms_is_not_early),
         cmocka_unit_test(test_deadline_sooner_is_the_deadline_when_it_is_nearer),
         cmocka_unit_test(test_deadline_sooner_is_the_limit_when_the_deadline_is_farther),

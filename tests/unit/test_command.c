@@ -41,7 +41,7 @@ static void test_command_is_an_array_of_its_arguments_when_formatted(void **stat
 }
 
 /* A command that has no effect stands before, and its reply is counted as one that nobody wants. */
-static void test_command_comes_behind_another_when_its_news_go_first(void **state)
+static void test_command_comes_after_another_when_its_news_go_first(void **state)
 {
     static const char plain[] = "*1\r\n$4\r\nPING\r\n";
     static const char behind_id[] = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n*1\r\n$4\r\nPING\r\n";
@@ -145,7 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_is_an_array_of_its_arguments_when_formatted),
-        cmocka_unit_test(test_command_comes_behind_another_when_its_news_go_first),
+        cmocka_unit_test(test_command_comes_after_another_when_its_news_go_first),
         cmocka_unit_test(test_command_keeps_arguments_apart_when_they_look_like_commands),
         cmocka_unit_test(test_command_writes_numbers_in_full_when_they_are_the_greatest),
         cmocka_unit_test(test_command_is_whole_when_it_has_many_arguments),

@@ -113,7 +113,7 @@ static void test_an_absent_file_says_nothing(void **state)
 }
 
 /* A mistake is told with file, line and reason, or with the values that could stand there. */
-static void test_a_mistake_is_told_with_its_line(void **state)
+static void test_a_mistake_is_reported_with_its_line(void **state)
 {
     static const struct {
         const char *text, *words;
@@ -220,7 +220,7 @@ static void test_a_file_is_refused_when_its_folder_is_a_link_to_nothing(void **s
 }
 
 /* Files of /proc say that they are empty. */
-static void test_a_file_is_read_when_it_does_not_tell_its_size(void **state)
+static void test_a_file_is_read_when_its_size_is_not_known(void **state)
 {
     char name[16];
 
@@ -380,12 +380,12 @@ int main(int argc, char **argv)
         with_a_folder(test_defaults_are_read_when_they_are_written_as_in_the_environment),
         with_a_folder(test_a_second_file_changes_only_what_it_says),
         with_a_folder(test_an_absent_file_says_nothing),
-        with_a_folder(test_a_mistake_is_told_with_its_line),
+        with_a_folder(test_a_mistake_is_reported_with_its_line),
         with_a_folder(test_a_long_value_is_refused),
         with_a_folder(test_a_file_is_refused_when_others_can_change_it),
         with_a_folder(test_a_file_is_read_when_links_lead_there),
         with_a_folder(test_a_file_is_refused_when_its_folder_is_a_link_to_nothing),
-        with_a_folder(test_a_file_is_read_when_it_does_not_tell_its_size),
+        with_a_folder(test_a_file_is_read_when_its_size_is_not_known),
         with_a_folder(test_a_file_is_refused_when_it_is_longer_than_the_most),
         with_a_folder(test_a_file_is_refused_when_the_link_is_of_another_user),
         with_a_folder(test_a_file_is_read_when_its_open_folder_is_mounted_read_only),

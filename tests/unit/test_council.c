@@ -51,7 +51,7 @@ static enum dm_council_news says(int index, const struct dm_master *master, int6
     return dm_council_take(&council, index, master, now, now);
 }
 
-static void test_a_word_counts_from_a_majority_on(void **state)
+static void test_a_vote_counts_from_a_majority_on(void **state)
 {
     (void)state;
     begin(3);
@@ -63,7 +63,7 @@ static void test_a_word_counts_from_a_majority_on(void **state)
 }
 
 /* The older of two questions bounds the word of two: the newest alone would let one sentinel decide. */
-static void test_a_word_counts_from_the_oldest_question_of_the_majority(void **state)
+static void test_a_vote_counts_from_the_oldest_question_of_the_majority(void **state)
 {
     (void)state;
     begin(3);
@@ -120,7 +120,7 @@ static void test_a_sentinel_that_flips_makes_no_doubt_for_a_while(void **state)
 }
 
 /* A majority changes its mind while neither may make a doubt: links to the old master close all the same. */
-static void test_another_master_is_doubt_before_it_is_a_word(void **state)
+static void test_another_master_is_doubt_before_it_is_a_vote(void **state)
 {
     (void)state;
     begin(3);
@@ -146,7 +146,7 @@ static void test_a_sentinel_that_differs_for_long_is_outvoted(void **state)
 }
 
 /* Else one sentinel that says another master in each answer would let nobody lock. */
-static void test_a_sentinel_that_says_ever_another_master_is_outvoted(void **state)
+static void test_a_sentinel_that_keeps_naming_other_masters_is_outvoted(void **state)
 {
     (void)state;
     begin(3);
@@ -274,7 +274,7 @@ static void test_one_sentinel_makes_no_epoch(void **state)
     assert_int_equal(council.number, 1);
 }
 
-static void test_an_unknown_name_is_told_once(void **state)
+static void test_an_unknown_name_is_reported_once(void **state)
 {
     (void)state;
     begin(3);
@@ -351,7 +351,7 @@ static void test_a_learned_sentinel_votes_when_the_only_listed_one_names_it(void
 }
 
 /* One of three lists twelve others of its own: the majority is what it was. */
-static void test_nobody_is_learned_when_a_minority_of_the_listed_names_him(void **state)
+static void test_no_sentinel_is_learned_when_only_a_minority_names_it(void **state)
 {
     (void)state;
     begin_with_learned(3, 3);
@@ -599,7 +599,7 @@ static int agreeing(int count, int64_t now, unsigned master)
 }
 
 /* Whatever was said in whatever order: a word that counts is that of a majority who were asked lately. */
-static void test_a_fresh_word_is_of_a_majority(void **state)
+static void test_a_fresh_vote_needs_a_majority(void **state)
 {
     const struct dm_master *const masters[] = { &here, &there, &none };
     long fresh = 0;
@@ -722,23 +722,23 @@ static void test_a_minority_of_liars_neither_decides_nor_stops_the_rest(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_word_counts_from_a_majority_on),
-        cmocka_unit_test(test_a_word_counts_from_the_oldest_question_of_the_majority),
+        cmocka_unit_test(test_a_vote_counts_from_a_majority_on),
+        cmocka_unit_test(test_a_vote_counts_from_the_oldest_question_of_the_majority),
         cmocka_unit_test(test_a_late_answer_counts_from_its_question),
         cmocka_unit_test(test_one_other_answer_is_doubt),
         cmocka_unit_test(test_a_sentinel_that_flips_makes_no_doubt_for_a_while),
-        cmocka_unit_test(test_another_master_is_doubt_before_it_is_a_word),
+        cmocka_unit_test(test_another_master_is_doubt_before_it_is_a_vote),
         cmocka_unit_test(test_a_sentinel_that_differs_for_long_is_outvoted),
-        cmocka_unit_test(test_a_sentinel_that_says_ever_another_master_is_outvoted),
+        cmocka_unit_test(test_a_sentinel_that_keeps_naming_other_masters_is_outvoted),
         cmocka_unit_test(test_the_number_rises_with_the_address),
         cmocka_unit_test(test_the_number_stays_when_the_address_comes_back),
         cmocka_unit_test(test_the_number_rises_with_the_epoch_of_a_majority),
         cmocka_unit_test(test_an_epoch_does_not_fall),
         cmocka_unit_test(test_sentinels_of_different_epochs_do_not_agree),
         cmocka_unit_test(test_one_sentinel_makes_no_epoch),
-        cmocka_unit_test(test_an_unknown_name_is_told_once),
+        cmocka_unit_test(test_an_unknown_name_is_reported_once),
         cmocka_unit_test(test_a_learned_sentinel_votes_when_the_only_listed_one_names_it),
-        cmocka_unit_test(test_nobody_is_learned_when_a_minority_of_the_listed_names_him),
+        cmocka_unit_test(test_no_sentinel_is_learned_when_only_a_minority_names_it),
         cmocka_unit_test(test_lists_of_learned_sentinels_are_ignored),
         cmocka_unit_test(test_an_address_must_be_named_by_a_majority_as_the_id_must),
         cmocka_unit_test(test_a_sentinel_has_one_vote_by_two_addresses),
@@ -753,7 +753,7 @@ int main(void)
         cmocka_unit_test(test_a_sentinel_is_forgotten_when_no_majority_names_it),
         cmocka_unit_test(test_a_sentinel_that_nobody_names_has_no_vote_though_it_answers),
         cmocka_unit_test(test_the_place_of_a_forgotten_sentinel_is_used_again),
-        cmocka_unit_test(test_a_fresh_word_is_of_a_majority),
+        cmocka_unit_test(test_a_fresh_vote_needs_a_majority),
         cmocka_unit_test(test_a_minority_of_liars_neither_decides_nor_stops_the_rest),
     };
 

@@ -43,7 +43,7 @@ static void test_a_bell_is_answered_by_its_owner_alone_when_all_were_closed(void
 }
 
 /* A bell that its owner has closed for good rings nowhere, and opens nothing. */
-static void test_a_bell_stays_closed_when_its_owner_has_closed_it_for_good(void **state)
+static void test_a_bell_stays_closed_once_its_owner_has_closed_it(void **state)
 {
     int bell = DM_BELL_GONE;
 
@@ -56,7 +56,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_bell_is_answered_by_its_owner_alone_when_all_were_closed),
-        cmocka_unit_test(test_a_bell_stays_closed_when_its_owner_has_closed_it_for_good),
+        cmocka_unit_test(test_a_bell_stays_closed_once_its_owner_has_closed_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

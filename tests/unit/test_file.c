@@ -68,7 +68,7 @@ static void test_a_file_is_read(void **state)
 }
 
 /* A size of 0 says nothing about a file of /proc, of /sys, or of a file system in user space. */
-static void test_a_file_is_read_when_it_does_not_tell_its_size(void **state)
+static void test_a_file_is_read_when_its_size_is_not_known(void **state)
 {
     char name[20];
     size_t length = 0;
@@ -189,7 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_is_read),
-        cmocka_unit_test(test_a_file_is_read_when_it_does_not_tell_its_size),
+        cmocka_unit_test(test_a_file_is_read_when_its_size_is_not_known),
         cmocka_unit_test(test_a_file_is_refused_when_it_is_longer_than_the_most),
         cmocka_unit_test(test_a_file_is_refused_when_it_is_not_regular),
         cmocka_unit_test(test_root_reads_nothing_that_a_stranger_can_exchange),

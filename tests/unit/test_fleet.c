@@ -138,7 +138,7 @@ static void test_notes_are_bounded_when_many_requests_are_sent_on(void **state)
 }
 
 /* A node that names ever other addresses fills the fleet, and no more. */
-static void test_nodes_are_bounded_when_redirects_name_ever_others(void **state)
+static void test_nodes_are_bounded_when_redirects_keep_naming_others(void **state)
 {
     struct dm_member *first = first_node();
 
@@ -198,7 +198,7 @@ static bool take_masters(int count, int port)
 }
 
 /* No Cluster has so many: a node lies, and another one's maps put it right. */
-static void test_a_map_of_too_many_masters_is_told_and_put_right(void **state)
+static void test_a_map_of_too_many_masters_is_reported_and_corrected(void **state)
 {
     (void)state;
     assert_true(take_masters(3, 10));
@@ -236,9 +236,9 @@ int main(void)
         TEST(test_the_slot_goes_to_another_node_when_it_has_moved),
         TEST(test_one_request_goes_ahead_when_it_was_sent_on),
         TEST(test_notes_are_bounded_when_many_requests_are_sent_on),
-        TEST(test_nodes_are_bounded_when_redirects_name_ever_others),
+        TEST(test_nodes_are_bounded_when_redirects_keep_naming_others),
         TEST(test_a_node_that_serves_nothing_makes_room),
-        TEST(test_a_map_of_too_many_masters_is_told_and_put_right),
+        TEST(test_a_map_of_too_many_masters_is_reported_and_corrected),
         TEST(test_other_errors_are_no_redirects),
     };
 

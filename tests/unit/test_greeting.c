@@ -382,7 +382,7 @@ static void test_greeting_refuses_the_server_when_it_is_too_old(void **state)
 }
 
 /* The greeting goes on if the server permits neither the connection's number nor INFO. */
-static void test_greeting_goes_on_without_when_only_comfort_is_refused(void **state)
+static void test_greeting_goes_on_when_only_an_optional_command_is_refused(void **state)
 {
     (void)state;
     begin("redis://h", NULL);
@@ -421,7 +421,7 @@ static void greet_a_nameless(void)
 }
 
 /* A command that is not permitted is a warning once, and not each time the connection comes back. */
-static void test_greeting_warns_once_when_comfort_is_refused_again_and_again(void **state)
+static void test_greeting_warns_once_when_an_optional_command_is_refused_repeatedly(void **state)
 {
     int warnings = 0;
 
@@ -450,7 +450,7 @@ static void test_greeting_refuses_the_server_when_the_probe_fails(void **state)
 }
 
 /* A wrong password or database is named in the reason, and the password is never in the reason. */
-static void test_greeting_tells_why_when_the_login_is_refused(void **state)
+static void test_greeting_says_why_when_the_login_is_refused(void **state)
 {
     (void)state;
     begin("redis://me:s3cret@h/999", NULL);
@@ -496,10 +496,10 @@ int main(void)
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_too_old),
-        cmocka_unit_test(test_greeting_goes_on_without_when_only_comfort_is_refused),
-        cmocka_unit_test(test_greeting_warns_once_when_comfort_is_refused_again_and_again),
+        cmocka_unit_test(test_greeting_goes_on_when_only_an_optional_command_is_refused),
+        cmocka_unit_test(test_greeting_warns_once_when_an_optional_command_is_refused_repeatedly),
         cmocka_unit_test(test_greeting_refuses_the_server_when_the_probe_fails),
-        cmocka_unit_test(test_greeting_tells_why_when_the_login_is_refused),
+        cmocka_unit_test(test_greeting_says_why_when_the_login_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, end);

@@ -130,7 +130,7 @@ static void test_hold_polls_at_once_when_a_hint_comes_during_a_question(void **s
 }
 
 /* Finding 110: the answer to a poll may be older than the hint that has woken the thread. */
-static void test_hold_asks_when_a_poll_is_answered_behind_a_hint(void **state)
+static void test_hold_asks_when_a_poll_is_answered_after_a_hint(void **state)
 {
     (void)state;
     say_queued(send_at(0), 1, 200, 10);
@@ -370,7 +370,7 @@ static void test_hold_goes_on_asking_when_there_is_no_answer(void **state)
 /* ---- refusals ---------------------------------------------------------------------------- */
 
 /* A refusal ends the attempt and is kept for the thread; no later message makes the attempt hold (I4). */
-static void test_hold_is_over_for_good_when_refused(void **state)
+static void test_hold_stays_over_when_refused(void **state)
 {
     static const enum dm_verdict refusals[] = { DM_SAYS_REFUSED, DM_SAYS_NO_MEMORY, DM_SAYS_BUSY, DM_SAYS_FULL,
                                                 DM_SAYS_NOT_RECOVERABLE };
@@ -414,7 +414,7 @@ int main(void)
         USUAL(test_hold_enters_when_a_grant_names_the_oldest_request),
         USUAL(test_hold_asks_again_when_a_grant_is_read_too_late),
         USUAL(test_hold_polls_at_once_when_a_hint_comes_during_a_question),
-        USUAL(test_hold_asks_when_a_poll_is_answered_behind_a_hint),
+        USUAL(test_hold_asks_when_a_poll_is_answered_after_a_hint),
         USUAL(test_hold_stays_held_when_the_grant_overtakes_the_answer),
         USUAL(test_hold_stays_as_it_is_when_granted_twice),
         USUAL(test_hold_is_certain_for_longer_when_a_newer_poll_says_owned),
@@ -432,7 +432,7 @@ int main(void)
         USUAL(test_hold_polls_again_when_unknown_crosses_a_later_request),
         USUAL(test_hold_ignores_unknown_when_it_is_not_queued),
         USUAL(test_hold_goes_on_asking_when_there_is_no_answer),
-        USUAL(test_hold_is_over_for_good_when_refused),
+        USUAL(test_hold_stays_over_when_refused),
         USUAL(test_hold_stays_held_when_a_refusal_comes_late),
     };
 

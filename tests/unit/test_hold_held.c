@@ -267,7 +267,7 @@ static void test_hold_ignores_a_lost_message_when_it_holds_nothing(void **state)
 }
 
 /* Two threads may hand out "granted" and "lost" in the other order: then the grant is a hint, and the attempt asks. */
-static void test_hold_asks_when_the_loss_is_told_before_the_grant(void **state)
+static void test_hold_asks_when_the_loss_is_reported_before_the_grant(void **state)
 {
     uint64_t request = send_at(1);
 
@@ -509,7 +509,7 @@ int main(void)
         USUAL(test_hold_is_lost_at_once_when_a_renewal_says_so),
         USUAL(test_hold_is_lost_at_once_when_told_so),
         USUAL(test_hold_ignores_a_lost_message_when_it_holds_nothing),
-        USUAL(test_hold_asks_when_the_loss_is_told_before_the_grant),
+        USUAL(test_hold_asks_when_the_loss_is_reported_before_the_grant),
         USUAL(test_hold_is_not_certain_when_the_renewal_is_read_past_its_own_deadline),
         USUAL(test_hold_gives_back_when_owned_after_its_loss),
         USUAL(test_hold_is_over_when_given_back),

@@ -61,7 +61,7 @@ static void test_hold_wants_its_release_until_the_store_has_confirmed(void **sta
 }
 
 /* From the grant to the end, however often the release goes out; an attempt that never held has held for no time. */
-static void test_hold_tells_for_how_long_it_lasted(void **state)
+static void test_hold_says_for_how_long_it_lasted(void **state)
 {
     (void)state;
     own(); /* granted at 1 */
@@ -214,7 +214,7 @@ static void test_hold_is_done_when_its_thread_has_left_the_call(void **state)
 /* ---- lost unnoticed ---------------------------------------------------------------------- */
 
 /* "Not the owner" to the only release: the hold was broken by force, and the application is told. */
-static void test_hold_wants_a_telling_when_its_only_release_is_refused(void **state)
+static void test_hold_wants_a_report_when_its_only_release_is_refused(void **state)
 {
     (void)state;
     own();
@@ -277,7 +277,7 @@ static void test_hold_is_released_when_another_server_does_not_know_it(void **st
 /* ---- a loss ------------------------------------------------------------------------------ */
 
 /* A loss is told first, then released as a death; an acquire does not name the release before the telling. */
-static void test_hold_is_released_after_its_loss_is_told(void **state)
+static void test_hold_is_released_after_its_loss_is_reported(void **state)
 {
     (void)state;
     own();
@@ -298,7 +298,7 @@ static void test_hold_is_released_after_its_loss_is_told(void **state)
 }
 
 /* A thread that unlocks before the telling leaves telling and release to the loop. */
-static void test_hold_is_told_and_released_when_its_thread_acknowledges_first(void **state)
+static void test_hold_is_reported_and_released_when_its_thread_acknowledges_first(void **state)
 {
     (void)state;
     own();
@@ -315,7 +315,7 @@ static void test_hold_is_told_and_released_when_its_thread_acknowledges_first(vo
 /* ---- behind the question ----------------------------------------------------------------- */
 
 /* Findings 6 and 19: an attempt lost while the thread asks is released behind the answer, not before. */
-static void test_hold_is_released_behind_the_answer_when_lost_in_question(void **state)
+static void test_hold_is_released_after_the_answer_when_lost_in_question(void **state)
 {
     uint64_t question = granted_in_question();
 
@@ -370,7 +370,7 @@ static void test_hold_stays_in_question_when_a_poll_is_answered(void **state)
 }
 
 /* Finding 103: a thread's renewal is a question, too; the answer to a renewal that was sent before does not end it. */
-static void test_hold_is_released_behind_the_renewal_of_its_thread(void **state)
+static void test_hold_is_released_after_the_renewal_of_its_thread(void **state)
 {
     struct dm_answer owned = { .verdict = DM_SAYS_OWNED, .token = 100 };
     uint64_t before, question;
@@ -459,7 +459,7 @@ static void test_hold_is_given_back_in_question_when_the_process_ends(void **sta
 }
 
 /* A thread that ends with a lost hold acknowledges the loss, which is told nevertheless. */
-static void test_hold_is_told_when_its_thread_ends_after_a_loss(void **state)
+static void test_hold_is_reported_when_its_thread_ends_after_a_loss(void **state)
 {
     (void)state;
     own();
@@ -478,25 +478,25 @@ int main(void)
         USUAL(test_hold_releases_with_pauses_when_told_so_again_and_again),
         USUAL(test_hold_releases_at_once_when_the_connection_is_back),
         USUAL(test_hold_is_over_when_the_lease_has_ended_before_an_answer),
-        USUAL(test_hold_tells_for_how_long_it_lasted),
+        USUAL(test_hold_says_for_how_long_it_lasted),
         USUAL(test_hold_wants_its_release_for_longer_when_a_renewal_has_no_answer),
         USUAL(test_hold_wants_its_release_until_the_lease_of_its_grant_is_over),
         USUAL(test_hold_wants_its_release_for_two_leases_when_it_never_entered),
         USUAL(test_hold_is_done_when_its_thread_has_left_the_call),
-        USUAL(test_hold_wants_a_telling_when_its_only_release_is_refused),
+        USUAL(test_hold_wants_a_report_when_its_only_release_is_refused),
         USUAL(test_hold_is_released_when_an_earlier_release_may_have_been_executed),
         USUAL(test_hold_is_released_when_another_server_does_not_know_it),
-        USUAL(test_hold_is_released_after_its_loss_is_told),
-        USUAL(test_hold_is_told_and_released_when_its_thread_acknowledges_first),
-        USUAL(test_hold_is_released_behind_the_answer_when_lost_in_question),
+        USUAL(test_hold_is_released_after_its_loss_is_reported),
+        USUAL(test_hold_is_reported_and_released_when_its_thread_acknowledges_first),
+        USUAL(test_hold_is_released_after_the_answer_when_lost_in_question),
         USUAL(test_hold_is_released_when_its_question_ends_in_any_way),
         USUAL(test_hold_stays_in_question_when_a_poll_is_answered),
-        USUAL(test_hold_is_released_behind_the_renewal_of_its_thread),
+        USUAL(test_hold_is_released_after_the_renewal_of_its_thread),
         USUAL(test_hold_is_in_question_when_its_thread_renews_and_leaves),
         USUAL(test_hold_may_not_be_renewed_when_it_is_not_certain),
         USUAL(test_hold_is_given_back_when_its_thread_ends),
         USUAL(test_hold_is_given_back_in_question_when_the_process_ends),
-        USUAL(test_hold_is_told_when_its_thread_ends_after_a_loss),
+        USUAL(test_hold_is_reported_when_its_thread_ends_after_a_loss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static enum dm_look_verdict take(enum dm_looked looked, int64_t sent_ns, bool ha
 }
 
 /* A look that is not answered yet is due no sooner. */
-static void test_a_look_is_due_a_pause_behind_the_last(void **state)
+static void test_a_look_is_due_a_pause_after_the_last(void **state)
 {
     (void)state;
     assert_false(dm_look_is_due(&look, DM_LOOK_NS, BEGUN + DM_LOOK_NS - 1));
@@ -48,7 +48,7 @@ static void test_a_request_goes_out_while_the_server_is_known(void **state)
 }
 
 /* The server is known from the question on: what happened behind it the answer does not tell. */
-static void test_a_request_waits_behind_an_idle_second(void **state)
+static void test_a_request_waits_after_an_idle_second(void **state)
 {
     (void)state;
     dm_look_note_sent(&look, BEGUN + 3000 * MS);
@@ -134,9 +134,9 @@ static void test_nothing_is_under_way_when_the_connection_has_ended(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LOOK_TEST(test_a_look_is_due_a_pause_behind_the_last),
+        LOOK_TEST(test_a_look_is_due_a_pause_after_the_last),
         LOOK_TEST(test_a_request_goes_out_while_the_server_is_known),
-        LOOK_TEST(test_a_request_waits_behind_an_idle_second),
+        LOOK_TEST(test_a_request_waits_after_an_idle_second),
         LOOK_TEST(test_a_request_waits_for_a_slow_look_of_another_request),
         LOOK_TEST(test_waiting_requests_fail_when_the_answer_is_old),
         LOOK_TEST(test_an_old_answer_is_harmless_when_nothing_waits),

@@ -60,7 +60,7 @@ static void test_bytes_go_out_at_once(void **state)
 }
 
 /* A thread that reads in between flushes too; nobody is told to wait for room in the socket. */
-static void test_bytes_that_are_held_go_out_together_whoever_flushes(void **state)
+static void test_bytes_that_are_held_go_out_together_whoever_flushes_them(void **state)
 {
     (void)state;
     pipe_here.is_held = true;
@@ -77,7 +77,7 @@ static void test_bytes_that_are_held_go_out_together_whoever_flushes(void **stat
 }
 
 /* Bytes behind a stop wait for dm_pipe_go_on(), also when a hold ends first. */
-static void test_bytes_behind_a_stop_wait_when_a_hold_ends(void **state)
+static void test_bytes_after_a_stop_wait_when_a_hold_ends(void **state)
 {
     (void)state;
     pipe_here.is_held = true;
@@ -97,8 +97,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_bytes_go_out_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(test_bytes_that_are_held_go_out_together_whoever_flushes, begin, end),
-        cmocka_unit_test_setup_teardown(test_bytes_behind_a_stop_wait_when_a_hold_ends, begin, end),
+        cmocka_unit_test_setup_teardown(test_bytes_that_are_held_go_out_together_whoever_flushes_them, begin, end),
+        cmocka_unit_test_setup_teardown(test_bytes_after_a_stop_wait_when_a_hold_ends, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

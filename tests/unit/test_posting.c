@@ -258,7 +258,7 @@ static void test_posting_answers_each_question_when_replied(void **state)
 }
 
 /* A renewal writes the mark between lease and label, also of the greatest numbers. */
-static void test_posting_tells_the_birth_when_it_renews(void **state)
+static void test_posting_reports_the_birth_when_it_renews(void **state)
 {
     (void)state;
     since_us = 77;
@@ -325,7 +325,7 @@ static void test_posting_sends_the_text_when_the_server_does_not_know_the_script
 }
 
 /* A person reads why the server refuses; a server that is only not ready is no refusal. */
-static void test_posting_tells_the_refusal_when_a_person_must_mend(void **state)
+static void test_posting_reports_the_refusal_when_a_person_must_act(void **state)
 {
     (void)state;
     assert_true(post_polls());
@@ -485,7 +485,7 @@ static void test_posting_is_redirected_when_the_slot_is_elsewhere(void **state)
 }
 
 /* The text goes with the first name alone, and the first refusal of a row is told. */
-static void test_posting_sends_one_text_and_tells_one_refusal_when_there_are_many_parts(void **state)
+static void test_posting_sends_one_text_and_reports_one_refusal_when_there_are_many_parts(void **state)
 {
     (void)state;
     assert_true(post_polls());
@@ -524,11 +524,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_an_attempt_that_may_not_queue_brings_no_place_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_answers_each_question_when_replied, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_posting_tells_the_birth_when_it_renews, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_reports_the_birth_when_it_renews, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_marks_the_hold_when_the_renewal_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_sends_the_text_when_the_server_does_not_know_the_script, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_posting_tells_the_refusal_when_a_person_must_mend, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_posting_reports_the_refusal_when_a_person_must_act, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_leaves_the_server_when_it_is_the_wrong_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_has_no_answers_when_the_connection_breaks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_posting_is_refused_when_there_is_no_connection, setup, teardown),
@@ -540,7 +540,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_posting_is_refused_when_all_sent_parts_are_answered_already, setup_cluster,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_posting_is_redirected_when_the_slot_is_elsewhere, setup_cluster, teardown),
-        cmocka_unit_test_setup_teardown(test_posting_sends_one_text_and_tells_one_refusal_when_there_are_many_parts,
+        cmocka_unit_test_setup_teardown(test_posting_sends_one_text_and_reports_one_refusal_when_there_are_many_parts,
                                         setup_cluster, teardown),
     };
 

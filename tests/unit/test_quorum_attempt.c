@@ -105,7 +105,7 @@ static void test_a_try_fails_when_two_are_busy(void **state)
     assert_int_equal(dm_quorum_refusal(&quorum).remaining_ms, 70);
 }
 
-static void test_a_lock_goes_behind_others_when_two_are_busy(void **state)
+static void test_a_lock_goes_after_others_when_two_are_busy(void **state)
 {
     (void)state;
     dash(1, true);
@@ -272,7 +272,7 @@ static void test_a_dash_waits_for_a_silent_server_until_the_others_decide(void *
     assert_int_equal(step_at(1), DM_QUORUM_OWNED);
 }
 
-static void test_a_lock_goes_behind_others_when_the_first_server_of_a_dash_is_silent(void **state)
+static void test_a_lock_goes_after_others_when_the_first_server_of_a_dash_is_silent(void **state)
 {
     (void)state;
     dm_quorum_begin(&quorum, DM_QUORUM_DASH, true, 0);
@@ -297,7 +297,7 @@ static void test_a_turn_goes_elsewhere_when_the_first_server_is_silent(void **st
 }
 
 /* The silent server is not asked once more meanwhile. */
-static void test_a_turn_asks_the_busy_server_again_beside_a_silent_one(void **state)
+static void test_a_turn_asks_the_busy_server_again_when_another_is_silent(void **state)
 {
     (void)state;
     dm_quorum_begin(&quorum, DM_QUORUM_CONFIRM, true, 0);
@@ -360,7 +360,7 @@ int main(void)
         THREE(test_an_answer_from_before_a_loss_is_no_news),
         THREE(test_a_break_by_force_at_one_server_leaves_a_majority),
         THREE(test_a_try_fails_when_two_are_busy),
-        THREE(test_a_lock_goes_behind_others_when_two_are_busy),
+        THREE(test_a_lock_goes_after_others_when_two_are_busy),
         THREE(test_a_dash_does_not_overtake_the_attempt_whose_turn_it_is),
         THREE(test_a_dash_owns_without_the_first_server_when_that_has_no_turns),
         THREE(test_a_dash_owns_when_the_first_server_is_slow),
@@ -372,9 +372,9 @@ int main(void)
         THREE(test_an_attempt_that_passes_owns_when_the_first_server_is_silent),
         THREE(test_a_turn_goes_elsewhere_when_the_queue_is_full),
         THREE(test_a_dash_waits_for_a_silent_server_until_the_others_decide),
-        THREE(test_a_lock_goes_behind_others_when_the_first_server_of_a_dash_is_silent),
+        THREE(test_a_lock_goes_after_others_when_the_first_server_of_a_dash_is_silent),
         THREE(test_a_turn_goes_elsewhere_when_the_first_server_is_silent),
-        THREE(test_a_turn_asks_the_busy_server_again_beside_a_silent_one),
+        THREE(test_a_turn_asks_the_busy_server_again_when_another_is_silent),
         THREE(test_a_round_is_silent_when_two_do_not_answer),
         THREE(test_a_server_that_has_done_nothing_is_asked_again),
         THREE(test_a_server_has_no_answer_when_it_does_nothing_again_and_again),

@@ -189,7 +189,7 @@ static void test_a_server_does_not_prove_its_token_by_its_own_clock(void **state
 }
 
 /* Two clocks of three decide: a server whose clock is behind makes no other server's token unbelievable. */
-static void test_tokens_are_believed_when_one_clock_is_years_behind(void **state)
+static void test_tokens_are_believed_when_one_clock_is_years_slow(void **state)
 {
     (void)state;
     dm_quorum_begin(&quorum, DM_QUORUM_DASH, false, 0);
@@ -202,7 +202,7 @@ static void test_tokens_are_believed_when_one_clock_is_years_behind(void **state
 }
 
 /* Without the clocks of a majority no token is believed, and none is carried but the lowest. */
-static void test_no_token_is_settled_when_a_server_tells_no_clock(void **state)
+static void test_no_token_is_settled_when_a_server_gives_no_time(void **state)
 {
     (void)state;
     dash(1, false);
@@ -228,7 +228,7 @@ static void test_no_token_is_settled_below_one_that_is_not_believed(void **state
 /* ---- Q6: tokens and rounds --------------------------------------------------------------- */
 
 /* The process was stopped, and learns of the majority too late: another hold has come and gone on server 2. */
-static void test_a_token_is_new_when_the_attempt_asks_anew(void **state)
+static void test_a_token_is_new_when_the_attempt_asks_again(void **state)
 {
     (void)state;
     dash(3, false);
@@ -294,7 +294,7 @@ static void test_a_token_is_soft_again_when_a_server_has_lost_the_hold(void **st
 
 /* ---- Q8: deaths and refusals ------------------------------------------------------------- */
 
-static void test_a_death_is_told_when_one_server_tells_it(void **state)
+static void test_a_death_is_reported_when_one_server_reports_it(void **state)
 {
     (void)state;
     dash(1, false);
@@ -462,15 +462,15 @@ int main(void)
         THREE(test_a_hold_goes_on_without_a_token_when_a_server_of_two_has_jumped),
         THREE(test_a_token_is_believed_up_to_a_day_ahead_of_the_clock),
         THREE(test_a_server_does_not_prove_its_token_by_its_own_clock),
-        THREE(test_tokens_are_believed_when_one_clock_is_years_behind),
-        THREE(test_no_token_is_settled_when_a_server_tells_no_clock),
+        THREE(test_tokens_are_believed_when_one_clock_is_years_slow),
+        THREE(test_no_token_is_settled_when_a_server_gives_no_time),
         THREE(test_no_token_is_settled_below_one_that_is_not_believed),
-        THREE(test_a_token_is_new_when_the_attempt_asks_anew),
+        THREE(test_a_token_is_new_when_the_attempt_asks_again),
         THREE(test_a_token_is_of_the_servers_that_have_the_hold),
         THREE(test_a_token_is_firm_when_a_majority_has_it),
         THREE(test_a_token_is_firm_when_another_server_has_a_higher_one),
         THREE(test_a_token_is_soft_again_when_a_server_has_lost_the_hold),
-        THREE(test_a_death_is_told_when_one_server_tells_it),
+        THREE(test_a_death_is_reported_when_one_server_reports_it),
         THREE(test_a_mutex_is_not_recoverable_when_two_say_so),
         THREE(test_a_release_is_done_when_a_majority_has_answered),
         THREE(test_the_last_server_decides_when_the_others_differ),

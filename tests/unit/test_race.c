@@ -94,7 +94,7 @@ static void test_families_take_turns_when_a_name_has_both(void **state)
     dm_addresses_free(addresses);
 }
 
-static void test_the_good_address_is_first_when_a_look_up_finds_it_again(void **state)
+static void test_the_working_address_is_first_when_a_look_up_finds_it_again(void **state)
 {
     static const char *const before[] = { "127.0.0.5", "127.0.0.6", NULL };
     static const char *const now[] = { "127.0.0.7", "127.0.0.8", "127.0.0.6", NULL };
@@ -238,7 +238,7 @@ static int count_descriptors(void)
 static const char *const two[] = { "127.0.0.2", "127.0.0.1", NULL };
 
 /* The one that swallows packets was not tried to its end. */
-static void test_the_second_wins_when_the_first_swallows_packets(void **state)
+static void test_the_second_wins_when_the_first_drops_packets(void **state)
 {
     uint16_t port = 0;
     int server = listen_at("127.0.0.1", &port, 5), hole = listen_at("127.0.0.2", &port, 0);
@@ -297,7 +297,7 @@ static void test_the_race_fails_when_all_addresses_refuse(void **state)
 }
 
 /* The child closes its copies; the parent's connects go on, and its epoll still tells of them. */
-static void test_the_race_goes_on_when_a_child_is_forked_meanwhile(void **state)
+static void test_the_race_goes_on_when_a_child_is_forked(void **state)
 {
     uint16_t port = 0;
     int server = listen_at("127.0.0.1", &port, 5), hole = listen_at("127.0.0.2", &port, 0);
@@ -617,13 +617,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_families_take_turns_when_a_name_has_both),
-        cmocka_unit_test(test_the_good_address_is_first_when_a_look_up_finds_it_again),
+        cmocka_unit_test(test_the_working_address_is_first_when_a_look_up_finds_it_again),
         cmocka_unit_test(test_localhost_has_its_address_when_the_network_is_ipv6_alone),
         cmocka_unit_test(test_a_name_is_found_when_it_has_only_addresses_of_the_other_family),
-        cmocka_unit_test(test_the_second_wins_when_the_first_swallows_packets),
+        cmocka_unit_test(test_the_second_wins_when_the_first_drops_packets),
         cmocka_unit_test(test_the_second_is_tried_at_once_when_the_first_refuses),
         cmocka_unit_test(test_the_race_fails_when_all_addresses_refuse),
-        cmocka_unit_test(test_the_race_goes_on_when_a_child_is_forked_meanwhile),
+        cmocka_unit_test(test_the_race_goes_on_when_a_child_is_forked),
         cmocka_unit_test(test_the_epoll_of_the_program_is_left_alone_when_it_has_the_number),
         cmocka_unit_test(test_the_greeter_is_prepared_when_another_address_is_tried),
         cmocka_unit_test(test_the_look_up_has_its_time_when_the_greeter_was_slow),

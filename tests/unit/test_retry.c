@@ -46,7 +46,7 @@ static void test_retry_waits_longer_when_there_are_more_failures(void **state)
 }
 
 /* A lower limit holds for every pause, and the server is not asked more often than each 10 ms. */
-static void test_retry_heeds_a_lower_limit_when_one_is_set(void **state)
+static void test_retry_keeps_to_a_lower_limit_when_one_is_set(void **state)
 {
     (void)state;
     assert_within(longest_ms(9999, 50), 25, 50);
@@ -55,7 +55,7 @@ static void test_retry_heeds_a_lower_limit_when_one_is_set(void **state)
 }
 
 /* A limit that is set while the connection is closed does not wait for the try of before. */
-static void test_retry_plans_anew_when_the_limit_changes(void **state)
+static void test_retry_plans_again_when_the_limit_changes(void **state)
 {
     (void)state;
     retry = (struct dm_retry){ .failures = 9999 };
@@ -84,8 +84,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_retry_waits_longer_when_there_are_more_failures),
-        cmocka_unit_test(test_retry_heeds_a_lower_limit_when_one_is_set),
-        cmocka_unit_test(test_retry_plans_anew_when_the_limit_changes),
+        cmocka_unit_test(test_retry_keeps_to_a_lower_limit_when_one_is_set),
+        cmocka_unit_test(test_retry_plans_again_when_the_limit_changes),
         cmocka_unit_test(test_retry_forgets_failures_when_the_connection_is_of_use),
     };
 

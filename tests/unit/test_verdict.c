@@ -50,7 +50,7 @@ static void test_verdict_has_its_errno_value_when_it_is_a_failure(void **state)
 }
 
 /* No answer: a server that cannot be reached is told from a server that is slow. */
-static void test_verdict_tells_a_way_that_is_closed_when_there_is_no_answer(void **state)
+static void test_verdict_reports_a_closed_way_when_there_is_no_answer(void **state)
 {
     (void)state;
     is_there = true;
@@ -65,7 +65,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdict_has_its_errno_value_when_it_is_a_failure),
-        cmocka_unit_test(test_verdict_tells_a_way_that_is_closed_when_there_is_no_answer),
+        cmocka_unit_test(test_verdict_reports_a_closed_way_when_there_is_no_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
