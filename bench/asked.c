@@ -26,7 +26,7 @@ struct asked {
     char *ask_sha, *give_sha;
     char owner[48], channel[64];
     sem_t granted;
-    pthread_mutex_t mutex; /* guards the connection for commands, and the following */
+    pthread_mutex_t mutex; /* guards the connection for commands, and what follows */
     bool is_kept, is_inside, is_wanted;
 };
 

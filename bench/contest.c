@@ -7,7 +7,7 @@
 
 enum { ROUNDS_MAX = 1000, CALLS_COUNTED = 1000 };
 
-/* Short turns: a burst of other work on the machine hits all contenders, or one of many turns. */
+/* Turns are short, so that a burst of other work affects all contenders, or only one of many turns. */
 #define TURNS_A_ROUND 10
 
 static double time_calls(const struct contender *contender, long calls)
@@ -19,7 +19,7 @@ static double time_calls(const struct contender *contender, long calls)
     return bench_now() - start;
 }
 
-/* How many calls take so long, or `most`: found by doubling; the first calls also warm all up. */
+/* How many calls take `seconds`, or `most` if fewer: found by doubling, which also warms everything up. */
 static long calls_in(const struct contender *contender, double seconds, long most)
 {
     long calls = 1;

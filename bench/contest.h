@@ -12,20 +12,20 @@ struct contender {
     void *user;
 };
 
-/* The first contender is the library, the others its limits. */
+/* The first contender is the library; the others are its limits. */
 struct contest {
     const struct bench_scene *scene;
-    const char *when, *name, *unit; /* "ms", "us" or "ns" a call */
+    const char *when, *name, *unit; /* "ms", "us" or "ns" per call */
     const struct contender *contenders;
     const char *budget;
     int size;
-    long calls; /* at most so many a turn, and many turns; 0: as many as the time has room for */
+    long calls; /* at most this many per turn, in many turns; 0: as many as there is time for */
 };
 
 /* Reports the median times. */
 void contest_hold(const struct contest *contest);
 
-/* Reports the commands that clients sent for each call. */
+/* Reports how many commands clients sent per call. */
 void contest_count(const struct contender *contender, const struct bench_scene *scene, const char *when,
                    const char *budget);
 

@@ -19,7 +19,7 @@
 enum stage { GATHER, RUN, END };
 enum { SAMPLES_MAX = 1 << 17, CROWDS_MAX = 1 + LIMITS_MAX, ROUNDS_MAX = 100 };
 
-/* One thread's own part; alone in the cache lines. */
+/* What one thread owns, in cache lines of its own. */
 struct seat {
     atomic_long acquisitions, handoffs;
     long sleeps; /* of the whole process, in the seat of its first thread */
@@ -38,7 +38,7 @@ struct board {
     double samples[SAMPLES_MAX];
 };
 
-/* The orders for a process of the crowd, and for each thread there. */
+/* The orders for a process of the crowd, and for each of its threads. */
 struct part {
     const struct bench_scene *scene;
     const struct crowd *crowd;
@@ -163,7 +163,7 @@ static void make_mutex(dmutex_t *mutex, const struct crowd *crowd)
     bench_must(dmutex_init_np(mutex, "bench/crowd", &attr));
 }
 
-/* In a process of its own. */
+/* Runs in the new process. */
 static void join_in(void *user)
 {
     static struct part parts[CROWD_MAX];
@@ -212,10 +212,7 @@ static double commands_sent(redisContext *context, const struct crowd *crowd)
     return crowd->lock == CROWD_POLL ? scripts + bench_stat(context, "set", "calls") : scripts;
 }
 
-/*
- * Watches the running processes. The server's counters are the server's own; the counters of the clients are read
- * beside them.
- */
+/* Watches the running processes. Reads the server's counters and, at the same time, those of the clients. */
 static void watch(const struct part *part, double seconds, struct crowd_figures *figures)
 {
     redisContext *context = bench_connect(part->scene->server);
@@ -239,7 +236,7 @@ static void watch(const struct part *part, double seconds, struct crowd_figures 
     redisFree(context);
 }
 
-/* Acquisitions of the luckiest group of so many neighbours over those of the unluckiest. */
+/* Acquisitions of the luckiest group of `group` neighbours over those of the unluckiest. */
 static double spread(const struct board *board, int size, int group)
 {
     long least = LONG_MAX, most = 0;

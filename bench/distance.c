@@ -30,7 +30,7 @@ struct way {
     struct chunk chunks[CHUNKS_MAX];
 };
 
-/* The two ways of a connection stand side by side, the first at an even place. */
+/* The two ways of a connection are neighbours, the first at an even index. */
 static struct way *ways[WAYS_MAX];
 static int way_count;
 static double delay;
@@ -83,7 +83,7 @@ static void accept_from(int listener, int port)
     add_way(server, client);
 }
 
-/* The other end has gone: the connection ends in both directions. */
+/* The other end has closed: the connection ends in both directions. */
 static void end_way(struct way *way)
 {
     shutdown(way->from, SHUT_RDWR);
@@ -92,7 +92,7 @@ static void end_way(struct way *way)
     way->count = 0;
 }
 
-/* Connections that have ended in both directions make room. */
+/* Frees connections that have ended in both directions. */
 static void sweep(void)
 {
     for (int i = way_count - 2; i >= 0; i -= 2) {
@@ -110,7 +110,7 @@ static void sweep(void)
     }
 }
 
-/* A full ring leaves the bytes in the socket. */
+/* If the ring is full, the bytes stay in the socket. */
 static void take_in(struct way *way)
 {
     struct chunk *chunk = &way->chunks[(way->first + way->count) % CHUNKS_MAX];
@@ -142,7 +142,7 @@ static void pass_on(struct way *way)
     }
 }
 
-/* How long nothing is due; a long time if nothing is on the way. */
+/* How long until something is due; a long time if nothing is on the way. */
 static struct timespec rest(void)
 {
     double soonest = bench_now() + 1, left;

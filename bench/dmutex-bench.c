@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Measures workloads of the library, each beside the bare limit of the same machine, server and minute. */
+/* Measures workloads of the library, each next to the bare limit of the same machine, server and minute. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

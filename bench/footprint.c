@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Run by the workload `memory`: a program that is linked to nothing but libc prints its memory before loading the
- * library named by the argument, after loading, and after a lock and unlock: three lines.
+ * Run by the workload `memory`.  A program that is linked only to libc prints its memory use three times: before it
+ * loads the library that the argument names, after that, and after a lock and unlock.
  */
 #include <dlfcn.h>
 #include <dmutex/dmutex.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* KiB of RAM: all, and the part that no other process can share. */
+/* KiB of RAM: all, and the part that is not shared with other processes. */
 struct size {
     long all, own;
 };

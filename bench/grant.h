@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bare lock with a release that grants the lock to the first waiter: the least cost of a handoff.
+ * A bare lock whose release grants it to the first waiter: the least that a handoff can cost.
  *
- * Two scripts, one blocking connection for both, and a thread that is blocked in reading the process's inbox and posts
- * the semaphore on which a waiter sleeps. No lease is renewed, no death noticed, no lost message survived.
+ * Two scripts, one blocking connection for both, and a thread that blocks reading the process's inbox and posts the
+ * semaphore on which a waiter sleeps. No lease is renewed, no death noticed, and a lost message is not survived.
  */
 #ifndef DM_BENCH_GRANT_H
 #define DM_BENCH_GRANT_H
@@ -11,7 +11,7 @@
 struct bench_server;
 struct grant;
 
-/* The lock, as owner number `owner`. */
+/* Opens the lock as owner number `owner`. */
 struct grant *grant_open(const struct bench_server *server, int owner);
 
 void grant_lock(struct grant *grant);

@@ -8,10 +8,10 @@
 struct held {
     int count;
     dmutex_t *mutexes;
-    double bytes, seconds; /* of a lock: memory, and the time to take it */
+    double bytes, seconds; /* per lock: memory, and the time to acquire it */
 };
 
-/* Locks names "bench/held-0" and on. The process has locked before, so that no first cost is counted. */
+/* Locks the names "bench/held-0" and so on. The process has locked before, so no first-use cost is counted. */
 struct held held_take(int count, unsigned lease_ms);
 
 /* Unlocks all. */

@@ -1,6 +1,6 @@
 # Figures, printed as ratios in one run: `make bench`. No test reads a stopwatch.
 #
-# dmutex-bench has one file in work/ for each workload; the workload names the two helpers, which are linked to nothing.
+# dmutex-bench has one file in workloads/ for each workload. The workloads run the two helpers, which are linked to libc only.
 bench_programs = bench/footprint bench/preload_pairs
 
 bench_common = \
@@ -55,14 +55,14 @@ CLEANFILES += $(bench_programs)
 bench: bench/dmutex-bench bench/footprint bench/preload_pairs
 	@bench/dmutex-bench
 
-# Measures, and draws again the pictures that are in the repository.
+# Measures, and redraws the pictures in the repository.
 plots: bench/dmutex-bench
 	@bench/dmutex-bench --json --seconds 1 --rounds 3 --place apart processes >bench/processes.json
 	@$(srcdir)/bench/plot $(srcdir)/doc/img <bench/processes.json
 
 CLEANFILES += bench/processes.json
 
-# The library beside other locks: bench/peers/README.md.
+# The library compared with other locks: bench/peers/README.md.
 bench-peer: bench/bench-peer
 
 EXTRA_DIST += \

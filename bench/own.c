@@ -15,7 +15,7 @@ void own_load(redisContext *context)
     free(bench_load(context, dm_lua_release));
 }
 
-/* The server is there since long, and its run id, which grants name: lua/_origin.lua. */
+/* The server has been up for long; its run id, which grants contain (lua/_origin.lua). */
 #define ORIGIN "0 0123456789abcdef"
 #define LEASE "600000"
 

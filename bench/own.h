@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's own two scripts with the library's arguments, called by a bare blocking connection: the least cost of a
- * lock and an unlock.
+ * The library's own two scripts with its arguments, called over a bare blocking connection: the least that a lock and
+ * an unlock can cost.
  */
 #ifndef DM_BENCH_OWN_H
 #define DM_BENCH_OWN_H
@@ -15,7 +15,7 @@ struct own {
     long attempt;
 };
 
-/* Makes the scripts known to the server. */
+/* Loads the scripts into the server. */
 void own_load(redisContext *context);
 
 void own_init(struct own *own, const char *name, int thread);
@@ -25,7 +25,7 @@ void own_unlock(struct own *own, redisContext *context);
 /* Sends a command in another way, to other servers, and returns a reply. */
 typedef redisReply *(*own_command_fn)(void *user, int count, const char **words);
 
-/* The same in such a way. */
+/* The same, with commands sent that way. */
 void own_lock_by(struct own *own, own_command_fn command, void *user);
 void own_unlock_by(struct own *own, own_command_fn command, void *user);
 

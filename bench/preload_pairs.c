@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Run by the workload `preload`: a plain pthread program prints the ns of a lock and unlock of a mutex that no rule
- * names and no other thread wants.
+ * Run by the workload `preload`: a plain pthread program prints the time in ns of a lock and unlock of a mutex that no
+ * rule names and no other thread wants.
  *
- *   preload_pairs beside|between [threaded]    of a mutex that lies beside or between the named mutexes
+ *   preload_pairs beside|between [threaded]    the mutex lies beside or between the named mutexes
  *   preload_pairs                              nothing: starts and ends
  */
 #include <pthread.h>
@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNKS 100  /* the best chunk counts: other work of the machine can only add time */
+#define CHUNKS 100  /* the best chunk counts: other work on the machine can only add time */
 #define PAIRS 20000 /* in each */
-#define NAMED 100   /* at most: all but the one in the middle */
+#define NAMED 100   /* at most: all except the one in the middle */
 
 pthread_mutex_t named[NAMED + 1];
 static pthread_mutex_t beside[2 * NAMED]; /* far from both ends of the array */
@@ -27,7 +27,7 @@ static double now(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* A second thread is enough: libc takes another way then. */
+/* Starts a second thread: libc then uses another code path. */
 static void *sleep_for_ever(void *user)
 {
     for (;;)

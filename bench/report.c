@@ -21,7 +21,7 @@ struct value {
 };
 
 struct row {
-    const struct workload *workload; /* static, so at the same address in each forked process */
+    const struct workload *workload; /* static, so it has the same address in each forked process */
     const struct bench_place *place;
     char when[32], name[40], unit[8], budget[72];
     int size, limit_count;
@@ -81,7 +81,7 @@ void report(const struct figure *figure)
 
 /* ---- text ------------------------------------------------------------------------ */
 
-/* The digits of a value that a reader needs, static. */
+/* As many digits of a value as a reader needs; static. */
 static const char *number(double value)
 {
     static char texts[4][32];
@@ -224,7 +224,7 @@ static void print_figure(const struct row *row)
     printf("]}");
 }
 
-/* The rows of one workload are not side by side if it ran at several places. */
+/* If a workload ran at several places, its rows are not contiguous. */
 static void print_workload(const struct workload *workload)
 {
     int count = 0;

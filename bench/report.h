@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The figures of all workloads: printed as text when a workload has ended, or as one JSON object at the end.
+ * The figures of all workloads: printed as text after each workload, or as one JSON object at the end.
  *
- * The report is memory that forked processes share, so that a process that measures can add its figures. One process
- * adds at a time.
+ * The report is memory shared with forked processes, so that a process that measures can add its figures. Only one
+ * process adds at a time.
  */
 #ifndef DM_BENCH_REPORT_H
 #define DM_BENCH_REPORT_H
@@ -15,12 +15,12 @@ struct workload;
 
 enum { LIMITS_MAX = 4 };
 
-/* A figure of the library, beside the same figure of bare means. */
+/* A figure of the library, with the same figure of bare means. */
 struct figure {
-    const char *when; /* "TCP", "8 threads": distinguishes figures of one name */
+    const char *when; /* "TCP", "8 threads": distinguishes figures with the same name */
     const char *name;
     const char *unit;
-    int size; /* the number in `when`, for plots: of waiters, threads, names */
+    int size; /* the number in `when`, for plots: waiters, threads, names */
     double value;
     struct {
         const char *name; /* NULL ends the list */
@@ -31,7 +31,7 @@ struct figure {
 
 void report_begin(void);
 
-/* Figures from now on are of this workload, at this place. */
+/* From now on, figures belong to this workload at this place. */
 void report_enter(const struct workload *workload, const struct bench_scene *scene);
 
 /* Copies the figure. */
@@ -40,7 +40,7 @@ void report(const struct figure *figure);
 /* Prints the figures added since report_enter(). */
 void report_print(void);
 
-/* Prints all: machine, versions, date, the arguments, and the figures of each workload. */
+/* Prints everything: machine, versions, date, the arguments, and the figures of each workload. */
 void report_print_json(const struct bench_scene *scene, char **arguments);
 
 #endif

@@ -9,13 +9,13 @@
 
 enum { TURNS_MAX = 1000, TURNS_A_ROUND = 10 };
 
-/* A process that reads a number, does so many pairs, and writes the time. */
+/* A process that reads a number, runs that many pairs, and writes the time they took. */
 struct runner {
-    struct bench_server server; /* the address alone */
+    struct bench_server server; /* only the address */
     struct bench_scene scene;
     int orders[2], answers[2];
     pid_t pid;
-    long pairs; /* a turn */
+    long pairs; /* per turn */
     double times[TURNS_MAX];
 };
 
@@ -57,7 +57,7 @@ static double turn(struct runner *runner, long pairs)
     return seconds;
 }
 
-/* Finds by doubling how many pairs fill a turn; the first pairs also open the connection. */
+/* Finds by doubling how many pairs fill a turn.  The first pairs also open the connection. */
 static void warm_up(struct runner *runner, double seconds)
 {
     runner->pairs = 1;

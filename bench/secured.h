@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bare blocking connection by TLS: SSL_write() and SSL_read() on the socket, with hiredis' writer and reader.
+ * A bare blocking TLS connection: SSL_write() and SSL_read() on the socket, with hiredis's writer and reader.
  *
- * Without TLS in the library there is none, and opening ends the program.
+ * If the library is built without TLS, opening one ends the program.
  */
 #ifndef DM_BENCH_SECURED_H
 #define DM_BENCH_SECURED_H
@@ -11,7 +11,7 @@
 
 struct secured;
 
-/* To a port of 127.0.0.1; the peer is not verified, which costs nothing after the handshake. */
+/* Connects to a port of 127.0.0.1.  The peer is not verified, which costs nothing after the handshake. */
 struct secured *secured_open(int port);
 
 /* A command with a reply that is not an error; for own_lock_by(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A private server, gone with the benchmark, and blocking connections to it. */
+/* A private server, which ends with the benchmark, and blocking connections to it. */
 #ifndef DM_BENCH_SERVER_H
 #define DM_BENCH_SERVER_H
 
@@ -14,18 +14,18 @@ struct bench_server {
     char directory[64]; /* temporary */
     char socket[80];
     int port;           /* on 127.0.0.1 */
-    enum bench_way way; /* of the library and of bench_connect() */
+    enum bench_way way; /* how the library and bench_connect() reach it */
     char url[112];      /* for DMUTEX_URL */
 };
 
-/* A port of 127.0.0.1 that is free now. */
+/* A port of 127.0.0.1 that is currently free. */
 int bench_free_port(void);
 
-/* Starts with BENCH_UNIX. DMUTEX_TEST_SERVER names the program. */
+/* Starts the server that DMUTEX_TEST_SERVER names, with BENCH_UNIX. */
 struct bench_server bench_server_start(void);
 void bench_server_stop(struct bench_server *server);
 
-/* Sets the way on which processes started from now on reach the server. */
+/* Sets how processes started from now on reach the server. */
 void bench_server_use(struct bench_server *server, enum bench_way way);
 
 /* A connection to the server. */
@@ -34,13 +34,13 @@ redisContext *bench_connect(const struct bench_server *server);
 /* A command with a reply that is not an error. */
 redisReply *bench_command(redisContext *context, int count, const char **words);
 
-/* The same; the reply is dropped. */
+/* The same; drops the reply. */
 void bench_run(redisContext *context, int count, const char **words);
 
 /* The same; returns the number in the reply. */
 long long bench_ask(redisContext *context, const char *command, const char *key);
 
-/* Makes a script known to the server; returns the SHA-1, the caller's to free. */
+/* Loads a script into the server. Returns its SHA-1, which the caller frees. */
 char *bench_load(redisContext *context, const char *script);
 
 /* Copies a field of INFO, such as "redis_version"; "" if there is none. */
@@ -48,11 +48,11 @@ void bench_info(redisContext *context, const char *field, char *buf, size_t size
 
 /* ---- the server's counters ------------------------------------------------------- */
 
-/* Resets the counters; the second returns a count since then: "calls" or "usec" of a command. */
+/* Resets the counters. The second function returns the count of a command since then: "calls" or "usec". */
 void bench_stats_reset(redisContext *context);
 double bench_stat(redisContext *context, const char *command, const char *field);
 
-/* Script calls by clients: the library sends nothing else. Commands called by a script are not counted. */
+/* Script calls by clients; the library sends nothing else. Commands called by a script do not count. */
 double bench_scripts_sent(redisContext *context);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The workloads of dmutex-bench. A new workload is a file in work/, a line here, in workload.c and in local.mk. */
+/*
+ * The workloads of dmutex-bench. To add one, write a file in workloads/ and a line here, in workload.c and in local.mk.
+ */
 #ifndef DM_BENCH_WORKLOAD_H
 #define DM_BENCH_WORKLOAD_H
 
@@ -11,12 +13,12 @@
 struct workload {
     const char *name;  /* on the command line */
     const char *about; /* half a sentence */
-    /* Reports the figures. The library is not used in this process: bench_apart() makes others. */
+    /* Reports the figures. This process does not use the library: bench_apart() makes others that do. */
     void (*run)(const struct bench_scene *scene);
-    bool is_placed; /* the figures depend on the cores: measured at each place */
+    bool is_placed; /* the figures depend on the cores, so it is measured at each place */
 };
 
-/* All, in the order of --list; NULL ends the list. */
+/* In the order of --list; NULL ends the list. */
 extern const struct workload *const workloads[];
 
 extern const struct workload workload_uncontended, workload_kept, workload_recursive, workload_threads,

@@ -14,7 +14,7 @@
 
 enum { PROCESSES = 4, TIMES = 250 };
 
-/* Guards the file on all hosts, because the name is the same on all. */
+/* Guards the file on all hosts, because the name is the same on all of them. */
 static dmutex_t ledger = DMUTEX_INITIALIZER("billing/ledger");
 
 static void give_up(const char *what, const char *why)
@@ -23,7 +23,7 @@ static void give_up(const char *what, const char *why)
     exit(1);
 }
 
-/* The number in the file; an absent or empty file counts as 0. */
+/* The number in the file.  A missing or empty file counts as 0. */
 static long read_total(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -36,7 +36,7 @@ static long read_total(const char *path)
     return total;
 }
 
-/* Reads, adds, writes: two processes that do so at once lose one addition. */
+/* Reads, adds, writes.  If two processes did so at once, one addition would be lost. */
 static void add_to_total(const char *path, long number)
 {
     long total = read_total(path);
@@ -57,7 +57,7 @@ static void add_many(const char *path, long times)
     }
 }
 
-/* Each process connects at the first lock; nothing is shared with the parent process. */
+/* Each process connects at its first lock, and shares no connection with its parent. */
 static int show(void)
 {
     char path[] = "/tmp/dmutex-counter-XXXXXX";

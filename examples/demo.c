@@ -3,13 +3,13 @@
  * What libdmutex is for: processes on several hosts change one thing, one at a time, and the death of one of them does
  * not harm the others.
  *
- * Four processes, each with a host name and a connection of its own, add to a counter in a plain file, 5000 times each.
- * One of them is killed with SIGKILL in the middle of an update. This is done twice: under a dmutex, and without one.
+ * Four processes, each with its own host name and connection, add to a counter in a plain file, 5000 times each. One of
+ * them is killed with SIGKILL in the middle of an update. This runs twice: with a dmutex, and without one.
  *
  *     demo                              with a private server, which ends afterwards
- *     DMUTEX_URL=redis://host demo      with this server
+ *     DMUTEX_URL=redis://host demo      with that server
  *
- * Exits 0 if, and only if, the count under the mutex is exact.
+ * Exits with 0 if, and only if, the count with the mutex is exact.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,21 +31,21 @@
 
 enum { HOSTS = 4, SHARE = 5000, ALL = HOSTS * SHARE };
 
-/* The worker that is killed, and the update in which the kill happens. */
+/* The worker that is killed, and in which update. */
 enum { VICTIM = 2, KILL_AT = SHARE / 2 };
 
 /*
- * The server keeps a dead owner's mutex until the lease ends. The default, 10 s, is made for programs that may be slow
- * for a while; here a person is watching.
+ * The server keeps a dead owner's mutex until the lease ends. The default of 10 s allows for programs that are
+ * sometimes slow; but here a person is watching.
  */
 enum { LEASE_MS = 1000 };
 
 static const char *const host_names[HOSTS] = { "host-a", "host-b", "host-c", "host-d" };
 
-/* The mutex. The name makes the mutex the same in all processes on all hosts. */
+/* The name makes this the same mutex in all processes on all hosts. */
 static dmutex_t counter_mutex;
 
-/* One demo at a time on one server: two demos would be told of each other's dead. */
+/* One demo at a time on one server: two would get each other's deaths reported. */
 static dmutex_t turn_mutex = DMUTEX_INITIALIZER("demo/turn");
 
 static void set_up_mutex(void)
@@ -96,7 +96,7 @@ static void must_be_0(int result, const char *what)
 /* ---- the counter ------------------------------------------------------------------------- */
 
 /*
- * A text file with one line for each host's share and one for the total, all of one length:
+ * A text file with a line for each host's share and one for the total, all of the same length:
  *
  *     host-a         1250
  *     ...
@@ -155,18 +155,18 @@ static int open_counter(const char *path)
 enum news {
     PROGRESS,
     IN_MID_UPDATE, /* holds the mutex, has done half an update, and waits to be killed */
-    MENDED,        /* got EOWNERDEAD and put the counter right */
+    REPAIRED,      /* got EOWNERDEAD and corrected the counter */
     FINISHED
 };
 
-/* A worker's report to the demo: short enough for a pipe to take whole. */
+/* A worker's report to the demo, short enough to be written to a pipe as a whole. */
 struct report {
     int host;
     enum news news;
-    long done;                      /* the share, as far as the share is done */
-    long held;                      /* how often this process has had the mutex */
-    double waited_s, longest_s;     /* for the mutex: together, and at most */
-    long total_found, total_mended; /* MENDED */
+    long done;                        /* how much of its share is done */
+    long held;                        /* how often this process has held the mutex */
+    double waited_s, longest_s;       /* for the mutex: in total, and at most */
+    long total_found, total_repaired; /* REPAIRED */
     double at_s;
 };
 
@@ -183,14 +183,14 @@ static void tell(struct worker *me, enum news news)
     must(write(STDOUT_FILENO, &me->report, sizeof me->report) == sizeof me->report, "reporting");
 }
 
-/* An owner died, perhaps between the two writes: the owner's share counts, the total is behind. */
-static void mend(struct worker *me)
+/* An owner died, perhaps between its two writes: its share counts, and the total is too low. */
+static void repair(struct worker *me)
 {
     me->report.total_found = read_number(me->file, TOTAL);
-    me->report.total_mended = sum_of_shares(me->file);
-    write_number(me->file, TOTAL, me->report.total_mended);
+    me->report.total_repaired = sum_of_shares(me->file);
+    write_number(me->file, TOTAL, me->report.total_repaired);
     must_be_0(dmutex_consistent(&counter_mutex), "dmutex_consistent");
-    tell(me, MENDED);
+    tell(me, REPAIRED);
 }
 
 static void lock(struct worker *me)
@@ -204,7 +204,7 @@ static void lock(struct worker *me)
     if (waited > me->report.longest_s)
         me->report.longest_s = waited;
     if (result == EOWNERDEAD)
-        mend(me);
+        repair(me);
     else
         must_be_0(result, "dmutex_lock");
 }
@@ -229,12 +229,12 @@ static void add_one(struct worker *me)
         for (;;)
             pause();
     }
-    sched_yield(); /* stands for the work of a real update; also gives the others their chance */
+    sched_yield(); /* stands for the work of a real update, and gives the others a chance */
     write_number(me->file, TOTAL, total + 1);
     unlock(me);
 }
 
-/* The demo holds the other end of standard input, and closes that end when all are ready. */
+/* The demo holds the other end of standard input, and closes it when all are ready. */
 static void await_start(void)
 {
     char none;
@@ -253,7 +253,7 @@ static int work(char **arguments)
 
     if (me.is_guarded) {
         set_up_mutex();
-        dmutex_islocked_np(&counter_mutex, &is_locked); /* connects now, not in the first lock */
+        dmutex_islocked_np(&counter_mutex, &is_locked); /* connects now instead of in the first lock */
     }
     await_start();
     me.report.done = read_number(me.file, me.report.host);
@@ -269,7 +269,7 @@ static int work(char **arguments)
 /* ---- the stage: a directory with a server ------------------------------------------------ */
 
 static struct {
-    pid_t demo; /* only this process clears the stage */
+    pid_t demo; /* only this process removes the stage */
     char directory[32];
     pid_t server; /* 0: the server of DMUTEX_URL */
 } stage;
@@ -326,7 +326,7 @@ static void start_server(void)
     char url[96], path[64];
 
     snprintf(path, sizeof path, "%s/s", stage.directory);
-    snprintf(url, sizeof url, "unix://%s?grace=off", path); /* no process had a lock before the start */
+    snprintf(url, sizeof url, "unix://%s?grace=off", path); /* no process held a lock before the start */
     stage.server = fork();
     must(stage.server >= 0, "fork");
     if (stage.server == 0)
@@ -379,18 +379,18 @@ struct run {
     bool is_guarded;
     char path[64];
     double began_s;
-    int start[2];   /* a pipe: the start that the workers wait for */
-    int reports[2]; /* a pipe: the reports of the workers */
+    int start[2];   /* a pipe: the workers wait for its end */
+    int reports[2]; /* a pipe: the workers' reports */
     pid_t pids[HOSTS];
     struct report last[HOSTS];
-    struct report killed; /* the victim's last words */
+    struct report killed; /* the victim's last report */
     double killed_s;
-    struct report mended;
+    struct report repaired;
     int finished;
     long counted;
 };
 
-/* fork() and exec(): each worker is a program that knows of the others only by the mutex's name. */
+/* fork() and exec(): each worker is a program that is connected to the others only by the mutex's name. */
 static void start_worker(struct run *run, int host)
 {
     char number[12];
@@ -427,13 +427,13 @@ static void show_progress(const struct run *run)
     fflush(stdout);
 }
 
-/* Begins a line about an event. */
+/* Begins the line of an event. */
 static void begin_event(const struct run *run, double at_s)
 {
     printf("%s  %6.3f s   ", isatty(STDOUT_FILENO) ? "\r\033[K" : "", at_s - run->began_s);
 }
 
-/* The server knows the owner's host, process and program; anybody may ask. */
+/* The server knows the owner's host, process and program, and anybody may ask. */
 static void print_owner(void)
 {
     dmutex_info_t info = { .struct_size = sizeof info };
@@ -462,13 +462,13 @@ static void replace_victim(struct run *run)
     start_worker(run, VICTIM);
 }
 
-static void note_mended(struct run *run, const struct report *report)
+static void note_repaired(struct run *run, const struct report *report)
 {
-    if (!run->killed_s || run->mended.at_s)
-        return; /* somebody else died: an earlier demo on the same server */
-    run->mended = *report;
+    if (!run->killed_s || run->repaired.at_s)
+        return; /* another process died: an earlier demo on the same server */
+    run->repaired = *report;
     begin_event(run, report->at_s);
-    printf("%s gets EOWNERDEAD and repairs the total: %ld, not %ld\n", host_names[report->host], report->total_mended,
+    printf("%s gets EOWNERDEAD and repairs the total: %ld, not %ld\n", host_names[report->host], report->total_repaired,
            report->total_found);
     replace_victim(run);
 }
@@ -482,10 +482,10 @@ static void take(struct run *run, const struct report *report)
     case IN_MID_UPDATE:
         kill_victim(run);
         if (!run->is_guarded)
-            replace_victim(run); /* no waiter, so no process learns of the death */
+            replace_victim(run); /* there is no waiter, so no process learns of the death */
         break;
-    case MENDED:
-        note_mended(run, report);
+    case REPAIRED:
+        note_repaired(run, report);
         break;
     case FINISHED:
         run->finished++;
@@ -512,7 +512,7 @@ static void begin_run(struct run *run)
     must(pipe2(run->start, O_CLOEXEC) == 0 && pipe2(run->reports, O_CLOEXEC) == 0, "pipe");
     for (int host = 0; host < HOSTS; host++)
         start_worker(run, host);
-    rest_ms(200); /* for all to be ready: only the look of the output depends on the rest */
+    rest_ms(200); /* until all are ready; only the look of the output depends on it */
     run->began_s = now_s();
     close(run->start[1]);
 }
@@ -570,7 +570,7 @@ static void print_table(const struct run *with, const struct run *without)
     }
     printf("\nRecovery took %.3f s: from the kill until %s had repaired the total.\n"
            "(The mutex of a dead owner is free when its lease ends, here %.1f s.)\n",
-           with->mended.at_s - with->killed_s, host_names[with->mended.host], LEASE_MS / 1000.0);
+           with->repaired.at_s - with->killed_s, host_names[with->repaired.host], LEASE_MS / 1000.0);
     printf("\n%-18s %16s %16s\n", "", "under the mutex", "under nothing");
     printf("%-18s %16d %16d\n", "added", ALL, ALL);
     printf("%-18s %16ld %16ld\n", "counted", with->counted, without->counted);

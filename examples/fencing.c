@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fencing: a process is stopped while it owns the mutex, wakes up after its lease has ended, and writes, unaware that
- * there has been another owner since. No lock can prevent such a write, but the guarded data can: each hold has a
- * token, higher than all before it, which the writer passes along; a token lower than the last one is refused.
+ * Fencing: a process is stopped while it owns the mutex. It wakes up after its lease has ended, and writes, unaware
+ * that there has been another owner. No lock can prevent such a write, but the guarded data can: each hold has a token,
+ * higher than all before it, which the writer passes along; a token lower than the last one is refused.
  *
  * Shown with a file and, if the sqlite3 command is installed, with a row of an SQL table.
  */
@@ -46,8 +46,8 @@ static uint64_t lock(void)
 /* ---- the file: "TOKEN PRICE" ------------------------------------------------------------- */
 
 /*
- * The check and the write must be one step, because a pause between the two spoils the check. The file's own lock makes
- * one step of both; the writer holds the file's lock for that moment only.
+ * The check and the write must be one step, because a pause between them would defeat the check. The file's own lock
+ * makes them one; the writer holds it only for that moment.
  */
 static bool write_file(uint64_t token, int price)
 {
@@ -76,7 +76,7 @@ static void write_statement(char *statement, size_t size, uint64_t token, int pr
              price, token, token);
 }
 
-/* Runs statements with the sqlite3 command and returns the last number of the output, or -1. */
+/* Runs statements with the sqlite3 command. Returns the last number it prints, or -1. */
 static int run_sql(const char *statements)
 {
     char command[512];
@@ -92,7 +92,7 @@ static int run_sql(const char *statements)
     return number;
 }
 
-/* One statement is one step; the statement has changed a row only if the token was good. */
+/* One statement is one step. It changes a row only if the token is valid. */
 static bool write_row(uint64_t token, int price)
 {
     char statement[200], statements[256];

@@ -5,7 +5,7 @@
  *
  *     cc ledger_test.c $(pkg-config --cflags --libs dmutex cmocka) && ./a.out
  *
- * Needs redis-server or valkey-server installed, nothing running, and leaves nothing behind.
+ * Needs redis-server or valkey-server to be installed, but not running, and leaves nothing behind.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,11 +23,11 @@
 #include <dmutex/dmutex.h>
 #include <dmutex/testing.h>
 
-/* ---- the tested code: in your program, a separate file ----------------------------------- */
+/* ---- the code under test: in your program, a separate file ------------------------------- */
 
 enum { SUM = 100 };
 
-/* Two balances in a file, with a constant sum. A process that changes the balances holds the mutex. */
+/* Two balances in a file, whose sum is constant. A process that changes them holds the mutex. */
 struct balances {
     int savings, current;
 };
@@ -63,7 +63,7 @@ static int ledger_write(struct ledger *ledger, struct balances balances)
     return pwrite(ledger->fd, &balances, sizeof balances, 0) == (ssize_t)sizeof balances ? 0 : EIO;
 }
 
-/* Takes the mutex, within two seconds; first mends a change that a dead owner has left half done. */
+/* Locks the mutex, within two seconds. If an owner died and left a change half done, repairs it. */
 static int ledger_lock(struct ledger *ledger)
 {
     struct timespec until;
@@ -82,7 +82,7 @@ static int ledger_lock(struct ledger *ledger)
     return error;
 }
 
-/* Moves some of the savings.  0, or an errno value: then nothing has changed. */
+/* Moves some of the savings. Returns 0, or an errno value if nothing has changed. */
 static int ledger_transfer(struct ledger *ledger, int amount)
 {
     struct balances balances;
@@ -102,7 +102,7 @@ static int ledger_transfer(struct ledger *ledger, int amount)
 
 enum { LEASE_MS = 500, TIMES = 20 };
 
-static FILE *file; /* of the ledger; each test begins with an empty file */
+static FILE *file; /* of the ledger; each test starts with an empty file */
 static struct ledger ledger;
 
 static int set_up(void **state)
@@ -138,7 +138,7 @@ static void *transfer_often(void *user)
     return user;
 }
 
-/* A thread of this process, and another process, which uses the same server without further ado. */
+/* A thread of this process, and another process, which uses the same server automatically. */
 static void test_no_transfer_is_lost_when_two_do_them_at_once(void **state)
 {
     pid_t child = fork();
@@ -157,8 +157,8 @@ static void test_no_transfer_is_lost_when_two_do_them_at_once(void **state)
     assert_balances(SUM - 2 * TIMES, 2 * TIMES);
 }
 
-/* The owner dies between the two changes: the next owner finds the death out and mends. */
-static void test_a_transfer_mends_when_an_owner_has_died(void **state)
+/* The owner dies between the two changes. The next owner learns of it and repairs them. */
+static void test_a_transfer_repairs_when_an_owner_has_died(void **state)
 {
     (void)state;
     assert_int_equal(ledger_lock(&ledger), 0);
@@ -169,7 +169,7 @@ static void test_a_transfer_mends_when_an_owner_has_died(void **state)
     assert_balances(SUM - 10, 10);
 }
 
-/* Without a server a transfer fails in time and changes nothing; when a server is back, a transfer works again. */
+/* Without a server, a transfer fails in time and changes nothing. Once a server is back, transfers work again. */
 static void test_a_transfer_fails_when_the_server_is_dead(void **state)
 {
     dmutex_test_server_t *server = *state;
@@ -184,7 +184,7 @@ static void test_a_transfer_fails_when_the_server_is_dead(void **state)
     assert_balances(SUM - 20, 20);
 }
 
-/* A hanging server is the same to the caller as a dead server. */
+/* To the caller, a server that hangs is the same as a dead one. */
 static void test_a_transfer_fails_when_the_server_hangs(void **state)
 {
     dmutex_test_server_t *server = *state;
@@ -202,7 +202,7 @@ int main(void)
 {
     const struct CMUnitTest sharing[] = {
         cmocka_unit_test_setup_teardown(test_no_transfer_is_lost_when_two_do_them_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_transfer_mends_when_an_owner_has_died, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_transfer_repairs_when_an_owner_has_died, set_up, tear_down),
     };
     const struct CMUnitTest failing[] = {
         cmocka_unit_test_setup_teardown(test_a_transfer_fails_when_the_server_is_dead, set_up, tear_down),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hold can be lost: the owner was stopped for too long, the server could not be reached, an operator broke the lock,
- * or, as here, the job ran longer than the maximum hold. The program learns of it in two ways: by a callback, at once,
+ * or, as here, the job ran longer than the maximum hold.  The program learns of it in two ways: by a callback, at once,
  * and by the result of every later call.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@ static atomic_bool must_stop;
 static sem_t told;
 static uint64_t lost_token;
 
-/* Runs in the library's thread, before anybody else can own the mutex.  Short, and no I/O. */
+/* Runs in the library's thread, before anybody else can own the mutex.  Keep it short, and do no I/O. */
 static void stop_work(const char *name, uint64_t token, void *user)
 {
     (void)user;
@@ -31,7 +31,7 @@ static void stop_work(const char *name, uint64_t token, void *user)
     sem_post(&told);
 }
 
-/* A job may hold the mutex for 300 ms, however long the job really takes. */
+/* A job may hold the mutex for 300 ms, however long it really takes. */
 static void set_up_mutex(void)
 {
     dmutexattr_t attr;
@@ -43,7 +43,7 @@ static void set_up_mutex(void)
     dmutex_setlost_np(stop_work, NULL);
 }
 
-/* A job in small steps; between two steps the job checks if going on is allowed. */
+/* A job in small steps.  Between two steps it checks whether it may go on. */
 static void work(void)
 {
     const struct timespec step = { .tv_nsec = 20 * 1000 * 1000 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bounded queue between processes: producers wait while it is full, consumers while it is empty. The queue is in
- * shared memory here; but the mutex and the conditions have names, so a file, a table or a device would do as well, on
- * any number of hosts.
+ * A bounded queue between processes: producers wait while it is full, consumers while it is empty. Here the queue is in
+ * shared memory; but the mutex and the conditions have names, so a file, a table or a device would work as well, on any
+ * number of hosts.
  */
 #include <dmutex/dmutex.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ static void start(void (*work)(void))
     exit(0);
 }
 
-/* How many of the children failed. */
+/* Returns how many of the children failed. */
 static int await(int children)
 {
     int failed = 0, status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recursive: functions that lock call functions that lock. Only the outermost lock and unlock talk to the server; the
- * inner ones just count.
+ * Recursive locks: functions that lock call functions that lock. Only the outermost lock and unlock talk to the server;
+ * the inner ones only count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static unsigned depth(void)
     return count;
 }
 
-/* Any function may call this function: the lock is inside. */
+/* Any function may call this one, because it locks by itself. */
 static void take_apples(int number)
 {
     lock();
@@ -37,7 +37,7 @@ static void take_apples(int number)
     dmutex_unlock(&stock_mutex);
 }
 
-/* Must not be seen half done, so the function holds the mutex over the whole. */
+/* Nobody may see this half done, so the function holds the mutex all the time. */
 static void fill_basket(void)
 {
     lock();

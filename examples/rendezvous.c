@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A rendezvous: processes work in rounds, and none begins a round before all have finished the previous one. One of
- * them is killed while it owns the mutex; the others are told, and go on without it.
+ * them is killed while it owns the mutex; the others learn of it, and go on without it.
  *
- * The round of each process is in shared memory only to keep the example short; mutex and condition have names, so a
- * table or a file would do as well, on any number of hosts.
+ * Each process's round is in shared memory only to keep the example short. The mutex and the condition have names, so a
+ * table or a file would work as well, on any number of hosts.
  */
 #include <dmutex/dmutex.h>
 #include <errno.h>
@@ -23,11 +23,11 @@ enum { MEMBERS = 5, ROUNDS = 6, VICTIM = 3, LAST_ROUND_OF_VICTIM = 2 };
 static dmutex_t guard;
 static dcond_t met = DCOND_INITIALIZER("example/met");
 
-/* Guarded by `guard`. A member changes only the member's own number, so a death leaves nothing half done. */
+/* Guarded by `guard`. A member changes only its own number, so a death leaves nothing half done. */
 struct meeting {
-    int round[MEMBERS]; /* how many rounds each member has ended */
+    int round[MEMBERS]; /* how many rounds each member has finished */
     bool is_gone[MEMBERS];
-    int inside; /* the member that owns the mutex, or was the last owner */
+    int inside; /* the member that owns the mutex, or owned it last */
 };
 static struct meeting *meeting;
 
@@ -39,7 +39,7 @@ static void check(int error, const char *what)
     exit(1);
 }
 
-/* Robust, so that a death is told; the death is noticed when the lease ends, after 10 s by default. */
+/* Robust, so that a death is reported. It is noticed when the lease ends, by default after 10 s. */
 static void set_up(void)
 {
     dmutexattr_t attr;
@@ -54,14 +54,14 @@ static void set_up(void)
         check(ENOMEM, "mmap");
 }
 
-/* Called after each call that may give the mutex: returns the result, except for results dealt with here. */
+/* Called after each call that may acquire the mutex. Returns the result, unless it is handled here. */
 static int own(int member, int result)
 {
     if (result == EOWNERDEAD) {
         printf("member %d: %d died, we go on without it\n", member, meeting->inside);
         meeting->is_gone[meeting->inside] = true;
         check(dmutex_consistent(&guard), "consistent");
-        check(dcond_broadcast(&met), "broadcast"); /* perhaps the dead member was the last one missing */
+        check(dcond_broadcast(&met), "broadcast"); /* perhaps only the dead member was missing */
         result = 0;
     }
     meeting->inside = member;
@@ -78,8 +78,8 @@ static bool all_are_at(int round)
 }
 
 /*
- * Waits for a signal, a second at most: only threads that want the mutex are told of an owner's death, and no thread
- * wants the mutex when all wait for the condition.
+ * Waits for a signal, at most a second: an owner's death is reported only to threads that want the mutex, and while all
+ * wait for the condition, none does.
  */
 static int wait_a_while(int member)
 {
@@ -92,7 +92,7 @@ static int wait_a_while(int member)
     return result == ETIMEDOUT ? 0 : result;
 }
 
-/* Returns when all living members have ended the round. */
+/* Returns when all living members have finished the round. */
 static void meet(int member, int round)
 {
     check(own(member, dmutex_lock(&guard)), "lock");
@@ -106,13 +106,13 @@ static void meet(int member, int round)
     check(dmutex_unlock(&guard), "unlock");
 }
 
-/* Each round is work of a member's own; a member that is a round behind or more when the others go on was not met. */
+/* Returns how often another living member was behind when a round ended; it must be 0. */
 static int take_part(int member)
 {
     int unmet = 0;
 
     for (int round = 1; round <= ROUNDS; round++) {
-        usleep((useconds_t)(member * round % 4) * 1000); /* the work, now long, now short */
+        usleep((useconds_t)(member * round % 4) * 1000); /* the work, sometimes short, sometimes long */
         meet(member, round);
         for (int i = 0; i < MEMBERS; i++)
             unmet += !meeting->is_gone[i] && meeting->round[i] < round;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Robust: an owner is killed half way through an update; the next owner is told, and repairs the data.
+ * Robust: an owner is killed half way through an update. The next owner learns of it, and repairs the data.
  *
  * Two balances, whose sum must stay 100, are in memory that two processes share. A child takes from one and is killed
- * before it adds to the other. The guarded data are in memory only to keep the example short; a file that several hosts
- * share would do as well.
+ * before it adds to the other. The data are in memory only to keep the example short; a file shared by several hosts
+ * would work as well.
  */
 #include <errno.h>
 #include <signal.h>
@@ -50,26 +50,26 @@ static struct accounts *make_accounts(void)
 static void die_in_transfer(struct accounts *accounts)
 {
     if (dmutex_lock(&accounts_mutex) != 0)
-        exit(1); /* the parent's lock will fail in the same way, and say why */
+        exit(1); /* the parent's lock will fail in the same way, and print the reason */
     accounts->savings -= 30;
     raise(SIGKILL);
     accounts->current += 30;
     dmutex_unlock(&accounts_mutex);
 }
 
-/* The rule for mending: an amount that was taken and not added goes back. */
-static void mend(struct accounts *accounts)
+/* The repair: an amount that was taken but not added goes back. */
+static void repair(struct accounts *accounts)
 {
     accounts->savings = SUM - accounts->current;
 }
 
-static int lock_and_mend(struct accounts *accounts)
+static int lock_and_repair(struct accounts *accounts)
 {
     int result = dmutex_lock(&accounts_mutex);
 
     if (result == EOWNERDEAD) {
         printf("EOWNERDEAD: the balances are %d and %d.\n", accounts->savings, accounts->current);
-        mend(accounts);
+        repair(accounts);
         dmutex_consistent(&accounts_mutex);
     } else if (result != 0) {
         fprintf(stderr, "robust: %s\n", dmutex_strerror_np());
@@ -90,9 +90,9 @@ int main(void)
         die_in_transfer(accounts);
     waitpid(child, NULL, 0);
 
-    first = lock_and_mend(accounts);
+    first = lock_and_repair(accounts);
     dmutex_unlock(&accounts_mutex);
-    second = lock_and_mend(accounts);
+    second = lock_and_repair(accounts);
     dmutex_unlock(&accounts_mutex);
     printf("Repaired: the balances are %d and %d, and the next lock gave %d.\n", accounts->savings, accounts->current,
            second);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the examples on a private server; each example's exit status must say that the example's claims
+# Runs the examples on a private server; the exit status of each must say that its claims
 # are true. Speaks TAP. Run by `make check` in the build directory.
 
 set -u
@@ -16,14 +16,14 @@ elif ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/nu
     exit 0
 fi
 
-# The first example that locks starts the server, the end of this script ends it.
+# The first example that locks starts the server; the end of this script stops it.
 DMUTEX_LOCAL_DIR=$(mktemp -d) || exit 1
 export DMUTEX_LOCAL_DIR PATH
 clean_up()
 {
     pid=$(cat "$DMUTEX_LOCAL_DIR/pid" 2>/dev/null)
     [ -z "$pid" ] || kill "$pid"
-    # A zombie has ended; it stays where process 1 of a container awaits no orphans.
+    # A zombie has ended. It stays if process 1 of the container does not reap orphans.
     while [ -n "$pid" ] && grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; do
         sleep 0.1
     done

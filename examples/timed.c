@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Waiting, but not for ever: trylock, timedlock and clocklock while another thread holds the mutex.
- */
+/* Waiting, but not forever: trylock, timedlock and clocklock while another thread holds the mutex. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +10,7 @@
 
 static dmutex_t printer = DMUTEX_INITIALIZER("office/printer");
 
-/* Where the two threads are. */
+/* Where the two threads meet. */
 static pthread_barrier_t held, may_release;
 
 static void *hold(void *unused)
@@ -28,7 +26,7 @@ static void *hold(void *unused)
     return NULL;
 }
 
-/* A deadline is a moment, not a duration, as with pthread_mutex_timedlock(). */
+/* As with pthread_mutex_timedlock(), a deadline is a point in time, not a duration. */
 static struct timespec in_ms(clockid_t clock, long ms)
 {
     struct timespec at;
@@ -68,7 +66,7 @@ static void try_while_held(void)
     expect(result == ETIMEDOUT && is_past(CLOCK_REALTIME, &deadline),
            "timedlock says ETIMEDOUT, and not before the deadline");
 
-    /* A monotonic deadline does not move when a user sets the time of day. */
+    /* A monotonic deadline does not move when someone sets the time of day. */
     deadline = in_ms(CLOCK_MONOTONIC, 100);
     result = dmutex_clocklock(&printer, CLOCK_MONOTONIC, &deadline);
     expect(result == ETIMEDOUT && is_past(CLOCK_MONOTONIC, &deadline), "clocklock does the same by CLOCK_MONOTONIC");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A broadcast to many processes, until all have had the mutex and returned: the time and the scripts of each waiter,
- * and how many own the mutex at once by the server's reckoning: one, because the others wait for the mutex and sleep
- * on. Against one PUBLISH that all receive, after which each process takes and leaves a bare grant (grant.h).
+ * A broadcast to many processes, until all have had the mutex and returned: the time and the scripts per waiter, and
+ * how many own the mutex at once as the server sees it. That is one, because the others wait for the mutex and sleep
+ * on. Compared with one PUBLISH that all receive, after which each process acquires and releases a bare grant
+ * (grant.h).
  */
 #include <dmutex/dmutex.h>
 #include <stdatomic.h>
@@ -20,12 +21,12 @@
 
 enum { WAITERS_MAX = 200, ROUNDS_MAX = 100 };
 
-static dmutex_t mutex; /* with a long lease, so that few polls are counted */
+static dmutex_t mutex; /* the lease is long, so that few polls are counted */
 static dcond_t cond = DCOND_INITIALIZER("bench/broadcast");
 
 /* Shared by the processes. */
 struct board {
-    atomic_int generation; /* the change that waiters wait for: a new number, or OVER */
+    atomic_int generation; /* what waiters wait to change: a new number, or OVER */
     atomic_int back;       /* how many have returned and unlocked */
     atomic_int ready;      /* how many of the bare waiters have subscribed */
     atomic_int bare_back;  /* how many of them have had the grant */
@@ -66,7 +67,7 @@ static void wait_for_broadcasts(void *unused)
             bench_must(dcond_wait(&cond, &mutex));
         bench_must(dmutex_unlock(&mutex));
         board->back++;
-        while (board->back != 0) /* until all are back: nobody waits again before */
+        while (board->back != 0) /* nobody waits again before all are back */
             bench_pause(0.001);
     }
 }
@@ -103,7 +104,7 @@ static void change(int generation)
     bench_must(dmutex_unlock(&mutex));
 }
 
-/* The mutex is free before anything is counted, and all wait again at the end. */
+/* The mutex is free before anything is counted, and all are waiting again at the end. */
 static double time_broadcast(redisContext *context, int count, struct figures *figures)
 {
     double start, seconds;
@@ -134,7 +135,7 @@ static double time_publish(redisContext *context, int count)
 
 /* ---- how many own the mutex at once ---------------------------------------------- */
 
-/* A line of MONITOR: the mutex is granted by a message, and given back by a script. */
+/* A line of MONITOR: +1 if it grants the mutex by a message, -1 if it gives it back by a script. */
 static int change_of_grants(const char *line)
 {
     if (strstr(line, "\"EVALSHA\"") && strstr(line, dm_sha_release))
@@ -142,7 +143,7 @@ static int change_of_grants(const char *line)
     return strstr(line, " lua] \"PUBLISH\"") && strstr(line, "\"granted ") ? 1 : 0;
 }
 
-/* The most grants that were under way at once, until as many were given back as there are waiters. */
+/* The most grants in progress at once, until there were as many releases as waiters. */
 static int most_grants(redisContext *monitor, int count)
 {
     int now = 0, most = 0;
@@ -162,7 +163,7 @@ static int most_grants(redisContext *monitor, int count)
     return most;
 }
 
-/* Once more, watched, and not timed: watching takes time. The waiters end. */
+/* One more broadcast, watched instead of timed, because watching takes time. Then the waiters end. */
 static int watch_last_broadcast(int count)
 {
     redisContext *monitor = bench_connect(scene->server);

@@ -2,9 +2,9 @@
 /*
  * Condition variables between two processes.
  *
- *   signal    until the waiter has returned, against a bare PUBLISH, the receipt, and one script round trip of the
- *             receiver, which would have to take the lock then
- *   turns     the two wake each other in turn, against the same by bare means: receive, lock, unlock, publish
+ *   signal    until the waiter has returned, compared with a bare PUBLISH, its receipt, and one script round trip of
+ *             the receiver, which would then have to acquire the lock
+ *   turns     the two wake each other in turn, compared with the same by bare means: receive, lock, unlock, publish
  */
 #include <dmutex/dmutex.h>
 #include <semaphore.h>
@@ -15,19 +15,19 @@
 #include "bench/server.h"
 #include "bench/workload.h"
 
-#define OVER (-1) /* no waiting process is killed: the server would count a dead process on */
+#define OVER (-1) /* waiters are not killed: the server would still count a dead one */
 #define KEY_OF_WAITERS "dmutex:{bench}:cond:cond"
 
 enum { CYCLES = 100, TURNS = 1000, ROUNDS_MAX = 100 };
 
-static dmutex_t mutex; /* with a long lease, so that few polls are counted */
+static dmutex_t mutex; /* the lease is long, so that few polls are counted */
 static dcond_t cond = DCOND_INITIALIZER("bench/cond");
 
 /* Shared by the processes. */
 struct board {
-    sem_t returned;        /* posted by a waiter that has noted the time */
+    sem_t returned;        /* posted by a waiter that has recorded the time */
     double returned_at;    /* of the last waiter */
-    atomic_int generation; /* the change that waiters wait for: a new number, or OVER */
+    atomic_int generation; /* what waiters wait to change: a new number, or OVER */
     int turn;              /* guarded by the mutex */
 };
 
@@ -88,7 +88,7 @@ static void receive_again_and_again(void *unused)
     bench_die("the inbox has broken");
 }
 
-/* Until the other process has noted the return; the seconds since `start`. */
+/* Waits until the other process has recorded its return. Returns the seconds since `start`. */
 static double await_return(double start)
 {
     while (sem_wait(&board->returned) != 0)
@@ -96,7 +96,7 @@ static double await_return(double start)
     return board->returned_at - start;
 }
 
-/* Changes the awaited number. Owning the mutex means that all wait: the waiters give the mutex up in no other place. */
+/* Changes the awaited number. If we own the mutex, all are waiting: the waiters give it up nowhere else. */
 static void change(int generation)
 {
     bench_must(dmutex_lock(&mutex));
@@ -112,7 +112,7 @@ static double signal_many(redisContext *context)
         while (bench_ask(context, "ZCARD", KEY_OF_WAITERS) < 1)
             bench_pause(0.0005);
         change(board->generation + 1);
-        bench_pause(0.0002); /* the waiter sleeps by now, and so below */
+        bench_pause(0.0002); /* by now, here and below, the waiter sleeps */
         start = bench_now();
         bench_must(dcond_signal(&cond));
         sum += await_return(start);
@@ -208,7 +208,7 @@ static void receive_and_publish(void *number)
     redisFree(commands);
 }
 
-/* Two processes work in turns; seconds a turn, from the start of the first to the end of both. */
+/* Two processes work in turns. Returns the seconds per turn, from the start of the first to the end of both. */
 static double time_turns(void (*work)(void *))
 {
     static int numbers[] = { 0, 1 };

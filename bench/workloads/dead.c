@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cost of dead waiters for the living: a process that holds a name, and has many threads waiting for the name, is
- * killed. Three other processes want the name. The workload counts how often the three lock in the second after the
- * lease of the dead owner has ended, as a ratio to an owner that is killed alone.
+ * What dead waiters cost the living. A process that holds a name, and has many threads waiting for it, is killed. Three
+ * other processes want the name. The workload counts how often they lock in the second after the dead owner's lease has
+ * ended, as a ratio to the same with an owner that is killed alone.
  */
 #include <dmutex/dmutex.h>
 #include <limits.h>
@@ -17,7 +17,7 @@
 
 #define LIVING 3
 #define SECONDS 1.0
-#define LEASE_MS 2000 /* the same for all; the owner renews the lease until the kill */
+#define LEASE_MS 2000 /* for all; the owner renews its lease until the kill */
 
 static const int sizes[] = { 0, 64, 300, 1500 };
 
@@ -103,7 +103,7 @@ static long sum_of(struct board *board)
     return sum;
 }
 
-/* Acquisitions a second of the living, from their first acquisition on. */
+/* Acquisitions per second of the living, from their first one on. */
 static double rate_of_living(const struct bench_scene *scene, struct board *board)
 {
     pid_t living[LIVING];

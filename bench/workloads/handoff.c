@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One handoff: from before the unlock in one process to after the lock in the other, which waits. The spread of single
- * handoffs, which a rate does not show.
+ * One handoff: from before the unlock in one process to after the lock in the other, which waits. Shows the spread of
+ * single handoffs, which a rate does not.
  */
 #include "bench/crowd.h"
 #include "bench/workload.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Leases kept after the unlock (dmutexattr_setlinger_np): a lock of a kept name, against the clock reads and the swaps
- * that it cannot do without; and a name that two processes keep and want in turns, against a bare lock that is kept and
- * asked for, and against a bare grant.
+ * Leases kept after the unlock (dmutexattr_setlinger_np): a lock of a kept name, compared with the clock reads and
+ * swaps that it cannot do without; and a name that two processes keep and want in turns, compared with a bare lock that
+ * is kept and asked for, and with a bare grant.
  */
 #include <dmutex/dmutex.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 
 #define LINGER_MS 1000
 
-/* Calls of a short turn: most turns have no end of a tenure. */
+/* Calls in a short turn; most of these turns contain no end of a tenure. */
 #define SHORT 512
 
 static dmutex_t mutex;
@@ -46,8 +46,8 @@ static void bare_pair(void *unused)
 }
 
 /*
- * The numbers of a tenure are used up after 4095 holds, and the next hold asks the server for a token.  Short turns are
- * the pair itself, long turns the pair with the tokens.
+ * The numbers of a tenure are used up after 4095 holds, and the next hold asks the server for a token.  Short turns
+ * show only the pair, long turns the pair with the tokens.
  */
 static void measure_pair(const struct bench_scene *scene)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library's memory in a small program, which loads the library, and then locks and unlocks: bench/footprint. */
+/* The library's memory in a small program that loads the library, then locks and unlocks: bench/footprint. */
 #include <dlfcn.h>
 #include <dmutex/dmutex.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "bench/workload.h"
 
-/* footprint prints KiB of RAM, and the part for this process alone. */
+/* footprint prints KiB of RAM, and the part that belongs to this process alone. */
 struct size {
     double all, own;
 };

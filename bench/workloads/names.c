@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 10 000 names: a lock and unlock of each in turn, against the same of one name and the own scripts called for as many
- * names; the cost of holding all.
+ * 10 000 names: a lock and unlock of each in turn, compared with the same of one name, and with the library's scripts
+ * called for as many names; and the cost of holding them all.
  */
 #include <dmutex/dmutex.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cost of the preload layer's module for programs without need for the module: a lock and unlock of a mutex that no
- * rule names, and the start of a program. Each figure is a separate process, with the module or without.
+ * What the preload module costs programs that do not need it: a lock and unlock of a mutex that no rule names, and the
+ * start of a program. Each figure comes from a separate process, with or without the module.
  */
 #include <limits.h>
 #include <spawn.h>
@@ -53,7 +53,7 @@ static void find_files(void)
         bench_die("bench/preload_pairs or the module is missing");
 }
 
-/* Writes all rules but the one in the middle. */
+/* Writes all rules except the one in the middle. */
 static void write_rules(char *map, int count, const char *more)
 {
     for (int i = 0; i < count; i++)
@@ -123,7 +123,7 @@ static double ms_of_start(size_t way)
 
 /* ---- figures ----------------------------------------------------------------------- */
 
-/* Each way beside the same without the module. */
+/* Reports each way next to the same without the module. */
 static void report_ways(const char *when, const char *name, const char *unit, double values[WAYS][ROUNDS_MAX],
                         int rounds, const char *budget)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that all want one name, against a bare lock that grants in the release (grant.h), and against SET NX PX
+ * Processes that all want one name, compared with a bare lock whose release grants it (grant.h), and with SET NX PX
  * tried each millisecond.
  *
- * Each process locks and unlocks in a loop, holding the name for nothing: so the name goes from hand to hand all the
- * time, and does not depend on the number of waiters.
+ * Each process locks and unlocks in a loop and holds the name for no time.  So the name changes hands all the time,
+ * however many wait.
  */
 #include <stdio.h>
 

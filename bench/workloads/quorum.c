@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A quorum of three servers beside one server: a pair that nobody else wants, and a handoff between two processes.
+ * A quorum of three servers next to one server: a pair that nobody else wants, and a handoff between two processes.
  *
- * All servers share the server's core of the place, so on two cores the ratios are of three servers' work one behind
- * the other. The library's scripts by bare connections to three servers and to one show the least of both; and servers
- * behind a relay that takes a millisecond show the cost of the round trips, beside which the servers' work is small.
+ * All servers share the server's core of the place, so on two cores the ratios show three servers that work one after
+ * the other. The library's scripts over bare connections, to three servers and to one, show the least that both can
+ * cost. Servers reached through a relay that takes a millisecond show the cost of the round trips, compared with which
+ * the servers' work is small.
  */
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ enum { SERVERS = 3, MAJORITY = 2, ROUNDS_MAX = 100 };
 
 #define ROUND_TRIP_MS 1.0
 
-/* Where the servers are: names of figures, and the ports of the quorum's servers and of the one server. */
+/* Where the servers are: names for the figures, and the ports of the quorum's servers and of the single one. */
 struct site {
     const char *pair, *handoff;
     int ports[SERVERS + 1];
@@ -31,7 +32,7 @@ static struct bench_server servers[SERVERS];
 /* Bare connections to the servers. */
 struct trio {
     redisContext *contexts[SERVERS];
-    bool is_owed; /* the servers beyond the majority have a reply that is not read yet */
+    bool is_owed; /* the servers beyond the majority have a reply that we have not read */
 };
 
 static struct own own;
@@ -56,7 +57,7 @@ static void send_to(redisContext *context, int count, const char **words)
     }
 }
 
-/* Asks all servers and waits for a majority; replies of other servers are read behind the next question. */
+/* Asks all servers and waits for a majority; the other replies are read before the next question. */
 static redisReply *ask_trio(void *user, int count, const char **words)
 {
     struct trio *trio = user;
@@ -147,7 +148,7 @@ static void compare_handoffs(const struct bench_scene *scene, const struct bench
     crowd_report(crowds, 2, medians, CROWD_COMMANDS, when, 2, NULL);
 }
 
-/* Commands are counted at the quorum's first server. */
+/* Commands are counted on the quorum's first server. */
 static void compare(const struct bench_scene *scene, const struct site *site)
 {
     struct bench_server quorum = servers[0], one = *scene->server;

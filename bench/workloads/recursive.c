@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Decisions without waiting: locking a held mutex again, which asks no server, and trying another owner's mutex, which
- * asks once.
+ * Decisions without waiting: locking a held mutex again, which asks no server, and trying a mutex that another owns,
+ * which asks once.
  */
 #include <dmutex/dmutex.h>
 #include <pthread.h>

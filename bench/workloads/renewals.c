@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that holds many locks: the cost of keeping the locks for the server, for a renewal round, against one bare
- * script that sets the time of as many keys, 100 keys a call.
+ * A process that holds many locks: what keeping them costs the server, per renewal round, compared with one bare script
+ * that sets the expiry of as many keys, 100 keys per call.
  */
 #include <dmutex/dmutex.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ struct round {
     double scripts, usec;
 };
 
-/* Each renewal of a lock is one PEXPIRE, and no other command here is a PEXPIRE: so PEXPIREs give the rounds. */
+/* Each renewal of a lock is one PEXPIRE, and nothing else here is: so PEXPIREs count the rounds. */
 static struct round library_round(redisContext *context, int count)
 {
     double rounds;
@@ -76,7 +76,7 @@ static void compare(const struct bench_scene *scene, int count)
     char when[32];
 
     open_bare(&bare, context);
-    bench_pause(ROUND_MS / 1e3 * 1.5); /* the first round may still be as ragged as the locking was */
+    bench_pause(ROUND_MS / 1e3 * 1.5); /* the first round may still be as uneven as the locking was */
     for (int i = 0; i < scene->rounds; i++) {
         struct round round = library_round(context, count);
 

@@ -2,10 +2,10 @@
 /*
  * Threads of one process.
  *
- * Each with a name of its own, which no other thread wants. The threads share the library's one connection; without the
- * library the threads would use a connection each, or one connection and a pthread mutex around each call.
+ * Each with its own name, which no other thread wants. The threads share the library's one connection; without the
+ * library they would use a connection each, or one connection with a pthread mutex around each call.
  *
- * All with one name: handed on inside the process, against the same by way of the server each time (DMUTEX_FAIR_NP).
+ * All with one name: handed on inside the process, compared with going through the server each time (DMUTEX_FAIR_NP).
  */
 #include <dmutex/dmutex.h>
 #include <pthread.h>
@@ -70,7 +70,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Pairs a second. */
+/* Pairs per second. */
 static double run_threads(enum way way, int threads, double seconds)
 {
     double start = bench_now();
@@ -154,7 +154,7 @@ static void measure_one_name(const struct bench_scene *scene, int threads)
     crowd_report(crowds, 3, medians, CROWD_SPREAD, when, threads, NULL);
 }
 
-/* Against two processes of one thread each. */
+/* Compared with two processes of one thread each. */
 static void measure_two_processes(const struct bench_scene *scene)
 {
     static const struct crowd crowds[] = {
@@ -169,7 +169,7 @@ static void measure_two_processes(const struct bench_scene *scene)
     crowd_report(crowds, 2, medians, CROWD_SPREAD, "2 x 8, one name", 2 * THREADS_MAX, NULL);
 }
 
-/* Against the same in the order of all threads. */
+/* Compared with the same in the order of all threads. */
 static void measure_waits(const struct bench_scene *scene)
 {
     static const struct crowd crowds[] = {

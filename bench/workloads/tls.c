@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock and unlock of a name that no other thread wants, by TLS and by plain TCP.
+ * A lock and unlock of a name that no other thread wants, over TLS and over plain TCP.
  *
- * One server listens to both, with a certificate that the openssl program makes. A process uses one URL, so each way
- * has a process; the two take turns. Then the library's scripts by bare connections of both kinds show what TLS costs a
- * bare client. Left out, with a line to standard error, where the library, the server or
- * openssl(1) cannot do that.
+ * One server listens on both, with a certificate made by the openssl program. A process uses one URL, so each way has
+ * its own process, and the two take turns. Then the library's scripts over bare connections of both kinds show what TLS
+ * costs a bare client. The workload is left out, with a line to standard error, if the library, the server or
+ * openssl(1) cannot do this.
  */
 #include <signal.h>
 #include <stdio.h>

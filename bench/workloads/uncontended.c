@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock and unlock of a name that no other thread wants, by unix socket and by TCP, against loops of bare commands;
- * and by unix socket while a program computes on each core.
+ * A lock and unlock of a name that no other thread wants, over a unix socket and over TCP, compared with loops of bare
+ * commands; and over a unix socket while a program computes on each core.
  */
 #include <dmutex/dmutex.h>
 #include <stdlib.h>

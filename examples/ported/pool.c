@@ -3,14 +3,14 @@
  * An ordinary pthread program, which knows nothing of dmutex: a few threads, a bounded queue of jobs, and a number in a
  * file.
  *
- *     pool FILE <numbers        adds each of the numbers, one on a line, to the number in FILE
+ *     pool FILE <numbers        adds each of the numbers, one per line, to the number in FILE
  *
- * Started once the program is right. Started twice with one file the program is not, because a pthread_mutex_t keeps
- * out the threads of one process only. show.sh shows both runs, and the same source compiled with <dmutex/pthread.h>.
+ * One instance of the program is correct. Two instances with the same file are not, because a pthread_mutex_t only
+ * excludes threads of the same process. show.sh runs both, and the same source compiled with <dmutex/pthread.h>.
  *
- * Static objects have a name then, and each is one object for all processes. Objects made by pthread_mutex_init() and
- * pthread_cond_init() stay the process's own, as does the guarded queue: a signal about the queue must not wake a
- * thread of another process instead.
+ * With that header, static objects get a name, and each is one object for all processes. Objects made by
+ * pthread_mutex_init() and pthread_cond_init() stay private to the process, like the queue that they guard: a signal
+ * about the queue must not wake a thread of another process instead.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,13 +20,13 @@
 
 enum { THREADS = 3, ROOM = 4 };
 
-/* Between the threads of this process. */
+/* Shared by the threads of this process. */
 struct pool {
     pthread_mutex_t mutex;
     pthread_cond_t filled, emptied;
     long jobs[ROOM];
     int first, count;
-    int is_closed; /* no more jobs come */
+    int is_closed; /* no more jobs will come */
     const char *path;
 };
 
@@ -52,7 +52,7 @@ static long read_total(const char *path)
     return total;
 }
 
-/* Writes in place, all at once: a reader finds the old number meanwhile, or the new number. */
+/* Writes in place, in one call: a reader sees either the old number or the new one. */
 static void write_total(const char *path, long total)
 {
     FILE *file = fopen(path, "r+");
@@ -68,7 +68,7 @@ static void add(const char *path, long number)
     if ((errno = pthread_mutex_lock(&file_mutex)) != 0)
         give_up("lock");
     total = read_total(path);
-    sched_yield(); /* other processes may run at any place; here they do so often */
+    sched_yield(); /* other processes may run at any point; here they often do */
     write_total(path, total + number);
     pthread_mutex_unlock(&file_mutex);
 }
@@ -85,7 +85,7 @@ static void put(struct pool *pool, long job)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* 0 when there are no more. */
+/* Returns 0 when there are no more. */
 static int take(struct pool *pool, long *ret_job)
 {
     int has_job;

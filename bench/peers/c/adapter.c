@@ -4,10 +4,10 @@
  *
  *   library   dmutex_lock()          linger    the same, with leases kept after the unlock
  *   set       SET NX PX, tried each millisecond, and a script that compares and deletes
- *   classic   two classic scripts of a reentrant lock; without waiting, so for names that nobody else wants
- *   grant     a release that grants, of one name; no lease is renewed and no death noticed, so pair and contend only
+ *   classic   two classic scripts of a reentrant lock; it does not wait, so only for names that nobody else wants
+ *   grant     a release that grants, of one name; no lease is renewed and no death noticed, so only pair and contend
  *
- * bench/peers/README.md has the commands and answers.
+ * bench/peers/README.md describes the commands and answers.
  */
 #include <dmutex/dmutex.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct kind {
     void (*open)(struct lock *lock, const char *name, unsigned lease_ms);
     void (*lock)(struct lock *lock);
     void (*unlock)(struct lock *lock);
-    const char *commands; /* all that have a meaning for this lock */
+    const char *commands; /* all that make sense for this lock */
 };
 
 static struct bench_server server;

@@ -23,7 +23,7 @@ var background = context.Background()
 
 func address() string { return "127.0.0.1:" + os.Getenv("BENCH_PORT") }
 
-// redsync, with endless tries and its own delays between them.
+// redsync, with unlimited tries and its own delays between them.
 type redsyncLock struct{ mutex *redsync.Mutex }
 
 // One client for all locks of the process; its pool has a connection for each command under way.

@@ -24,7 +24,7 @@ type locker interface {
 	unlock()
 }
 
-// kind makes locks that share what the process has once.
+// kind makes locks that share what exists once per process.
 type kind struct {
 	open   func(name string, lease time.Duration) locker
 	module string

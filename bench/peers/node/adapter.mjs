@@ -14,7 +14,7 @@ function connect() {
   return new Redis(Number(process.env.BENCH_PORT), "127.0.0.1");
 }
 
-// Each lock: acquire() and release(). The defaults of the package, but endless tries.
+// Each lock has acquire() and release(), and the defaults of its package, except for unlimited tries.
 const kinds = {
   redlock(client, name, leaseMs) {
     const { default: Redlock } = load("redlock");

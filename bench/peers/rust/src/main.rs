@@ -31,7 +31,7 @@ impl Owner {
         Owner { manager, name: name.to_string(), lease: Duration::from_millis(lease_ms) }
     }
 
-    /// The crate gives up after some tries; begin again.
+    /// The crate gives up after some tries, so we start again.
     async fn lock(&self) -> Lock {
         loop {
             if let Ok(lock) = self.manager.lock(self.name.as_bytes(), self.lease).await {
