@@ -133,7 +133,11 @@ libdmutex_libstore_la_SOURCES = \
 noinst_LTLIBRARIES += libdmutex/libregisters.la
 libdmutex_libregisters_la_CFLAGS = $(floor_cflags)
 libdmutex_libregisters_la_SOURCES = \
+    libdmutex/registers/apply.c \
+    libdmutex/registers/apply.h \
     libdmutex/registers/driver.h \
+    libdmutex/registers/value.c \
+    libdmutex/registers/value.h \
     libdmutex/registers/version.c \
     libdmutex/registers/version.h
 

@@ -41,6 +41,7 @@ unit_store_tests = \
     tests/unit/test_url_sentinel \
     tests/unit/test_verdict
 unit_registers_tests = \
+    tests/unit/test_apply \
     tests/unit/test_versions
 unit_link_tests = \
     tests/unit/test_command \
@@ -88,7 +89,8 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_alarm_set
 tests_unit_test_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
-EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/random.h tests/unit/url_parse.h tests/unit/valgrind.supp
+EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/names.h tests/unit/random.h \
+    tests/unit/url_parse.h tests/unit/valgrind.supp
 
 # parts and the whole on a server of their own
 server_tests = \

@@ -1,0 +1,952 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "registers/apply.h"
+
+#include <string.h>
+
+/* Flags of entries during a step. */
+enum {
+    IS_MOVED = 64, /* came from a condition to the queue in this step */
+    IS_GONE = 128  /* to be removed */
+};
+
+/* One step under way. */
+struct work {
+    struct dm_reg_name_value *value;
+    const struct dm_reg_step *step;
+    struct dm_reg_result *ret;
+    bool is_in_doubt;          /* D1: nothing is granted */
+    uint64_t taken;            /* of the capacity, by all holds */
+    struct dm_reg_notice lost; /* for which there is no room */
+};
+
+/* ---- entries ----------------------------------------------------------------------------- */
+
+static int entry_count(const struct dm_reg_name_value *value)
+{
+    return value->hold_count + value->queue_count + value->sleeper_count;
+}
+
+static int queue_end(const struct dm_reg_name_value *value)
+{
+    return value->hold_count + value->queue_count;
+}
+
+static const struct dm_reg_session_id *session_of(const struct dm_reg_name_value *value, int index)
+{
+    return &value->sessions[value->entries[index].session].id;
+}
+
+static enum dm_reg_place place_of(const struct dm_reg_name_value *value, int index)
+{
+    return index < value->hold_count ? DM_REG_HOLDS : index < queue_end(value) ? DM_REG_WAITS : DM_REG_SLEEPS;
+}
+
+/* D5: an attempt is the same one only in the same session. */
+enum dm_reg_place dm_reg_find(const struct dm_reg_name_value *value, const struct dm_reg_ref *ref, int *ret_index)
+{
+    for (int i = 0; i < entry_count(value); i++) {
+        if (value->entries[i].attempt == ref->attempt && !(value->entries[i].flags & IS_GONE) &&
+            dm_reg_session_id_equals(session_of(value, i), &ref->session)) {
+            *ret_index = i;
+            return place_of(value, i);
+        }
+    }
+    return DM_REG_NOWHERE;
+}
+
+int dm_reg_count_sleepers(const struct dm_reg_name_value *value, const char *condition)
+{
+    int count = 0;
+
+    for (int i = queue_end(value); i < entry_count(value); i++)
+        count += strcmp(value->conditions[value->entries[i].condition].name, condition) == 0;
+    return count;
+}
+
+bool dm_reg_is_settled(const struct dm_reg_name_value *value, uint64_t identity)
+{
+    return value->identity == identity;
+}
+
+bool dm_reg_is_idle(const struct dm_reg_name_value *value)
+{
+    return !entry_count(value) && value->health == DM_REG_CLEAN;
+}
+
+/* A holder of the whole excludes everybody, so its death may leave data half written. */
+static bool is_whole(const struct dm_reg_name_value *value, const struct dm_reg_entry *entry)
+{
+    return entry->weight == value->capacity;
+}
+
+static void count_taken(struct work *work)
+{
+    work->taken = 0;
+    for (int i = 0; i < work->value->hold_count; i++)
+        work->taken += work->value->entries[i].weight;
+}
+
+/* Makes room at `index`; the caller counts the new entry. */
+static struct dm_reg_entry *insert_at(struct work *work, int index)
+{
+    struct dm_reg_entry *at = work->value->entries + index;
+
+    memmove(at + 1, at, (size_t)(entry_count(work->value) - index) * sizeof *at);
+    work->ret->is_changed = true;
+    return at;
+}
+
+/* Removes all entries that are gone. */
+static void remove_gone(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    int kept[] = { [DM_REG_HOLDS] = 0, [DM_REG_WAITS] = 0, [DM_REG_SLEEPS] = 0 }, count = 0;
+
+    for (int i = 0; i < entry_count(value); i++) {
+        if (!(value->entries[i].flags & IS_GONE)) {
+            kept[place_of(value, i)]++;
+            value->entries[count++] = value->entries[i];
+        }
+    }
+    value->hold_count = kept[DM_REG_HOLDS];
+    value->queue_count = kept[DM_REG_WAITS];
+    value->sleeper_count = kept[DM_REG_SLEEPS];
+    count_taken(work);
+}
+
+/* ---- notices ----------------------------------------------------------------------------- */
+
+/* To the attempt of an entry, unless it is the caller, whom the answer tells. */
+static struct dm_reg_notice *tell(struct work *work, int index, enum dm_reg_news news)
+{
+    const struct dm_reg_entry *entry = &work->value->entries[index];
+    struct dm_reg_result *ret = work->ret;
+    bool is_caller = entry->attempt == work->step->me.attempt && work->step->act != DM_REG_FORCE;
+
+    if (is_caller || ret->notice_count == ret->notice_room)
+        return &work->lost;
+    ret->notices[ret->notice_count] =
+        (struct dm_reg_notice){ .news = news, .session = *session_of(work->value, index), .attempt = entry->attempt };
+    return &ret->notices[ret->notice_count++];
+}
+
+/* Those who asked to be told that somebody waits, and have not got the lock in this very step. */
+static void tell_holders(struct work *work, int hold_count)
+{
+    for (int i = 0; i < hold_count; i++) {
+        if (work->value->entries[i].flags & DM_REG_TELLS)
+            tell(work, i, DM_REG_NEWS_WANTED);
+    }
+}
+
+/* ---- ends -------------------------------------------------------------------------------- */
+
+/*
+ * An attempt leaves.  C3: a signal that it carries is owed to the next sleeper of the condition, in the same step.  The
+ * marks of the conditions count these signals.
+ */
+static void leave(struct work *work, int index)
+{
+    struct dm_reg_entry *entry = &work->value->entries[index];
+
+    if (entry->flags & DM_REG_CARRIES)
+        work->value->conditions[entry->condition].mark++;
+    entry->flags |= IS_GONE;
+    work->ret->is_changed = true;
+}
+
+/* N12: the swap that ends the hold notes the death. */
+static void die(struct work *work, int index)
+{
+    if (is_whole(work->value, &work->value->entries[index]))
+        work->value->health = DM_REG_OWNER_DIED;
+    leave(work, index);
+}
+
+/* Nobody can hold it any more: everybody is sent away, and asks again. */
+static void give_up_for_ever(struct work *work)
+{
+    work->value->health = DM_REG_NOT_RECOVERABLE;
+    for (int i = 0; i < entry_count(work->value); i++) {
+        if (!(work->value->entries[i].flags & IS_GONE))
+            tell(work, i, DM_REG_NEWS_ASK);
+        leave(work, i);
+    }
+}
+
+/* C2: an unlock uses up the signal that the holder carries. */
+static void end_hold(struct work *work, int index, enum dm_end end)
+{
+    struct dm_reg_entry *entry = &work->value->entries[index];
+
+    if (end == DM_END_DIED) {
+        die(work, index);
+        return;
+    }
+    entry->flags &= (uint8_t)~DM_REG_CARRIES;
+    leave(work, index);
+    if (end == DM_END_NOT_RECOVERABLE && is_whole(work->value, entry))
+        give_up_for_ever(work);
+}
+
+/* Ends an attempt wherever it is.  False: it is nowhere. */
+static bool end_attempt(struct work *work, const struct dm_reg_ref *ref, enum dm_end end)
+{
+    int index;
+    enum dm_reg_place place = dm_reg_find(work->value, ref, &index);
+
+    if (place == DM_REG_HOLDS)
+        end_hold(work, index, end);
+    else if (place != DM_REG_NOWHERE)
+        leave(work, index);
+    return place != DM_REG_NOWHERE;
+}
+
+/* ---- the queue --------------------------------------------------------------------------- */
+
+static uint64_t next_arrival(struct dm_reg_name_value *value)
+{
+    if (value->arrival < DM_REG_NUMBER_LIMIT - 1)
+        value->arrival++;
+    return value->arrival;
+}
+
+static uint64_t now_ms(const struct dm_reg_step *step)
+{
+    return step->clock_us > DM_TOKEN_EPOCH_US ? (uint64_t)(step->clock_us - DM_TOKEN_EPOCH_US) / 1000 : 0;
+}
+
+/* The session of the caller, in the table; there is room for it. */
+static uint16_t my_session(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    int i = 0;
+
+    while (i < value->session_count && !dm_reg_session_id_equals(&value->sessions[i].id, &work->step->me.session))
+        i++;
+    if (i == value->session_count)
+        value->sessions[value->session_count++] = (struct dm_reg_table_session){ .id = work->step->me.session };
+    return (uint16_t)i;
+}
+
+static struct dm_reg_entry my_entry(struct work *work)
+{
+    const struct dm_reg_step *step = work->step;
+
+    return (struct dm_reg_entry){
+        .attempt = step->me.attempt,
+        .thread = step->me.thread,
+        .since_ms = now_ms(step),
+        .weight = step->weight,
+        .session = my_session(work),
+        .flags = step->is_robust ? DM_REG_ROBUST : 0,
+    };
+}
+
+/* N10: the queue is in the order of arrival, and who comes back has its old number. */
+static void enqueue(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    struct dm_reg_entry entry = my_entry(work);
+    uint64_t back = work->step->arrival;
+    int index = queue_end(value);
+
+    if (back && back < DM_REG_NUMBER_LIMIT) {
+        if (value->arrival < back)
+            value->arrival = back;
+        while (index > value->hold_count && value->entries[index - 1].arrival > back)
+            index--;
+        entry.arrival = back;
+    } else {
+        entry.arrival = next_arrival(value);
+    }
+    if (work->step->mark != DM_REG_MARK_NONE)
+        entry.flags |= DM_REG_TELLS;
+    *insert_at(work, index) = entry;
+    value->queue_count++;
+}
+
+/* A sleeper becomes the last of the queue. */
+static void wake(struct work *work, int index, bool is_signalled)
+{
+    struct dm_reg_name_value *value = work->value;
+    struct dm_reg_entry entry = value->entries[index];
+    int end = queue_end(value);
+
+    entry.arrival = next_arrival(value);
+    entry.since_ms = now_ms(work->step);
+    entry.flags |= is_signalled ? DM_REG_CARRIES | IS_MOVED : 0;
+    memmove(value->entries + end + 1, value->entries + end, (size_t)(index - end) * sizeof entry);
+    value->entries[end] = entry;
+    value->queue_count++;
+    value->sleeper_count--;
+    work->ret->is_changed = true;
+}
+
+/* Wakes up to `most` sleepers of a condition that are not newer than `upto`.  Returns the arrival of the last one. */
+static uint64_t wake_some(struct work *work, int condition, int most, uint64_t upto)
+{
+    struct dm_reg_name_value *value = work->value;
+    uint64_t last = 0;
+
+    for (int i = queue_end(value); i < entry_count(value) && most > 0; i++) {
+        if (value->entries[i].condition != condition || value->entries[i].arrival > upto)
+            continue;
+        last = value->entries[i].arrival;
+        wake(work, i, true);
+        most--;
+    }
+    return last;
+}
+
+/* C3: signals whose carriers have left go to the next sleepers. */
+static void pass_signals_on(struct work *work)
+{
+    for (int i = 0; i < work->value->condition_count; i++) {
+        wake_some(work, i, (int)work->value->conditions[i].mark, UINT64_MAX);
+        work->value->conditions[i].mark = 0;
+    }
+}
+
+/* ---- grants ------------------------------------------------------------------------------ */
+
+static bool has_tokens(const struct dm_reg_name_value *value)
+{
+    return value->token + 1 < DM_TOKEN_LIMIT;
+}
+
+static bool fits(const struct work *work, uint32_t weight)
+{
+    return work->taken + weight <= work->value->capacity && work->value->hold_count < DM_REG_HOLDS_MAX &&
+           has_tokens(work->value);
+}
+
+/* The head of the queue holds.  N12: a holder that is not robust, and has the whole, takes the data as they are. */
+static void grant(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    struct dm_reg_entry *head = &value->entries[value->hold_count];
+    struct dm_reg_notice *notice;
+
+    head->token = ++value->token;
+    head->arrival = 0;
+    head->since_ms = now_ms(work->step);
+    head->flags &= (uint8_t)~IS_MOVED;
+    if (!(head->flags & DM_REG_ROBUST) && is_whole(value, head))
+        value->health = DM_REG_CLEAN;
+    value->hold_count++;
+    value->queue_count--;
+    work->taken += head->weight;
+    work->ret->is_changed = true;
+    notice = tell(work, value->hold_count - 1, DM_REG_NEWS_GRANTED);
+    notice->token = head->token;
+    notice->is_owner_dead = value->health == DM_REG_OWNER_DIED && head->flags & DM_REG_ROBUST;
+    notice->has_waiter = value->queue_count > 0;
+}
+
+/*
+ * N1: while the head of the queue fits, it holds, so no value shows a lock that is free beside a waiter.  Nobody passes
+ * the head.  D1: in doubt nothing is granted.
+ */
+static void serve(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+
+    while (value->queue_count && !work->is_in_doubt && fits(work, value->entries[value->hold_count].weight))
+        grant(work);
+}
+
+/* ---- doubt ------------------------------------------------------------------------------- */
+
+static uint64_t greater(uint64_t one, uint64_t other)
+{
+    return one > other ? one : other;
+}
+
+/*
+ * D2: how long the mark must have been quiet before the value can be settled: as long as the longest lease of those who
+ * may hold it without our knowing, and of the caller.
+ */
+static uint64_t quiet_needed(const struct work *work)
+{
+    uint64_t needed = work->step->me.session.lease_ms;
+
+    for (int i = 0; i < work->value->session_count; i++)
+        needed = greater(needed, work->value->sessions[i].id.lease_ms);
+    return needed;
+}
+
+static uint64_t quiet_lacking(const struct work *work)
+{
+    uint64_t needed = quiet_needed(work);
+
+    return !work->is_in_doubt || work->step->quiet_ms >= needed ? 0 : needed - work->step->quiet_ms;
+}
+
+/* N11: tokens go on by ones; only after data may have been lost they jump, so one wrong clock does not drive them. */
+static void raise_token(struct dm_reg_name_value *value, const struct dm_reg_step *step)
+{
+    uint64_t now = step->clock_us > DM_TOKEN_EPOCH_US ? (uint64_t)(step->clock_us - DM_TOKEN_EPOCH_US) : 0;
+
+    value->token = greater(value->token, step->seen);
+    if (now < DM_TOKEN_LIMIT - 1)
+        value->token = greater(value->token, now ? now - 1 : 0);
+}
+
+/*
+ * D6: references of other data's sessions leave; nobody revives them.  A hold among them was not claimed: a death, if
+ * is_death.
+ */
+static void leave_other_data(struct work *work, bool is_death)
+{
+    struct dm_reg_name_value *value = work->value;
+
+    for (int i = 0; i < entry_count(value); i++) {
+        if (session_of(value, i)->identity == work->step->identity)
+            continue;
+        if (i < value->hold_count && is_death && !(value->entries[i].flags & DM_REG_KEPT))
+            die(work, i);
+        else
+            leave(work, i);
+    }
+}
+
+/*
+ * D1: a value that was settled with other data, or is not there, may be older than what has been done to the name.  A
+ * step of a session settles it once the mark is quiet.
+ */
+static void settle(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    const struct dm_reg_step *step = work->step;
+
+    work->is_in_doubt = !dm_reg_is_settled(value, step->identity);
+    if (!work->is_in_doubt || !step->me.session.serial || quiet_lacking(work))
+        return;
+    work->is_in_doubt = false;
+    value->identity = step->identity;
+    raise_token(value, step);
+    leave_other_data(work, true);
+}
+
+/* ---- before each act --------------------------------------------------------------------- */
+
+static bool is_known(const struct dm_reg_step *step, uint64_t attempt)
+{
+    for (int i = 0; i < step->known_count; i++) {
+        if (step->known[i] == attempt)
+            return true;
+    }
+    return attempt == step->me.attempt || attempt == step->leaving.attempt;
+}
+
+/* N7: nothing of an attempt that is over stays beside a living session. */
+static void leave_unknown(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+
+    for (int i = 0; work->step->known && i < entry_count(value); i++) {
+        if (!(value->entries[i].flags & IS_GONE) && !is_known(work->step, value->entries[i].attempt) &&
+            dm_reg_session_id_equals(session_of(value, i), &work->step->me.session))
+            leave(work, i);
+    }
+}
+
+/*
+ * N2: the hold of a dead session ends as a death, unless perhaps nobody was inside.  C6: the dead leave the queue and
+ * the conditions, too.  The marks of the sessions say which are dead.
+ */
+static void bury(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+
+    for (int i = 0; i < value->session_count; i++) {
+        value->sessions[i].mark = 0;
+        for (int j = 0; j < work->step->dead_count; j++)
+            value->sessions[i].mark |= dm_reg_session_id_equals(&value->sessions[i].id, &work->step->dead[j]);
+    }
+    for (int i = 0; i < entry_count(value); i++) {
+        if (value->entries[i].flags & IS_GONE || !value->sessions[value->entries[i].session].mark)
+            continue;
+        if (i < value->hold_count && !(value->entries[i].flags & DM_REG_KEPT))
+            die(work, i);
+        else
+            leave(work, i);
+    }
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+static void say(struct work *work, enum dm_verdict verdict)
+{
+    work->ret->answer.verdict = verdict;
+}
+
+static void refuse(struct work *work, const char *reason)
+{
+    say(work, DM_SAYS_REFUSED);
+    work->ret->reason = reason;
+}
+
+static void say_owned(struct work *work, const struct dm_reg_entry *hold)
+{
+    struct dm_answer *answer = &work->ret->answer;
+
+    answer->verdict = DM_SAYS_OWNED;
+    answer->token = hold->token;
+    answer->is_owner_dead = work->value->health == DM_REG_OWNER_DIED && work->step->is_robust;
+    answer->has_waiter = work->value->queue_count > 0;
+}
+
+/* A whole lease of the holder; nobody knows here when it began. */
+static int64_t holders_lease(const struct work *work)
+{
+    return work->value->hold_count ? (int64_t)session_of(work->value, 0)->lease_ms : 0;
+}
+
+static void say_queued(struct work *work, int index)
+{
+    struct dm_answer *answer = &work->ret->answer;
+    int64_t lacking = (int64_t)quiet_lacking(work), lease = holders_lease(work);
+
+    answer->verdict = DM_SAYS_QUEUED;
+    answer->position = (uint64_t)(index - work->value->hold_count + 1);
+    answer->arrival = work->value->entries[index].arrival;
+    answer->remaining_ms = lacking > lease ? lacking : lease;
+}
+
+/* Where the caller is.  A hold of other data is not believed (D1). */
+static enum dm_reg_place find_me(const struct work *work, int *ret_index)
+{
+    enum dm_reg_place place = dm_reg_find(work->value, &work->step->me, ret_index);
+
+    return place == DM_REG_HOLDS && work->step->me.session.identity != work->step->identity ? DM_REG_NOWHERE : place;
+}
+
+/* Says where the caller is; `nowhere` if it is nowhere.  Returns the place. */
+static enum dm_reg_place say_place(struct work *work, enum dm_verdict nowhere)
+{
+    int index;
+    enum dm_reg_place place = find_me(work, &index);
+
+    if (place == DM_REG_HOLDS)
+        say_owned(work, &work->value->entries[index]);
+    else if (place == DM_REG_WAITS)
+        say_queued(work, index);
+    else if (place == DM_REG_SLEEPS)
+        say(work, DM_SAYS_WAITING);
+    else if (work->value->health == DM_REG_NOT_RECOVERABLE)
+        say(work, DM_SAYS_NOT_RECOVERABLE);
+    else
+        say(work, nowhere);
+    return place;
+}
+
+/* ---- the acts ---------------------------------------------------------------------------- */
+
+/* N2: an attempt that is there already stays as it is. */
+static void act_acquire(struct work *work)
+{
+    int index;
+    enum dm_reg_place place = find_me(work, &index);
+
+    if (place == DM_REG_SLEEPS)
+        wake(work, index, false);
+    if (place == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE &&
+        work->value->queue_count < DM_REG_QUEUE_MAX)
+        enqueue(work);
+}
+
+/* As a waiter would, if it were served at once: so nobody in the queue is passed. */
+static void act_try(struct work *work)
+{
+    int index;
+
+    serve(work);
+    if (find_me(work, &index) == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE &&
+        !work->is_in_doubt && !work->value->queue_count && fits(work, work->step->weight))
+        enqueue(work);
+}
+
+static void answer_try(struct work *work)
+{
+    enum dm_reg_place place = say_place(work, DM_SAYS_BUSY);
+
+    if (place == DM_REG_HOLDS || work->ret->answer.verdict == DM_SAYS_NOT_RECOVERABLE)
+        return;
+    work->ret->answer = (struct dm_answer){
+        .verdict = DM_SAYS_BUSY,
+        .remaining_ms = holders_lease(work),
+        .grace_ms = (int64_t)quiet_lacking(work),
+    };
+    if (!work->value->queue_count) /* the next try may find it free */
+        tell_holders(work, work->value->hold_count);
+}
+
+/* D1: in doubt the hold goes from the copy, but nobody gets it. */
+static void act_release(struct work *work)
+{
+    say(work, end_attempt(work, &work->step->me, work->step->end) ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER);
+}
+
+static void act_cancel(struct work *work)
+{
+    int index;
+
+    say(work, DM_SAYS_DONE);
+    if (find_me(work, &index) == DM_REG_HOLDS)
+        say_owned(work, &work->value->entries[index]);
+    else
+        end_attempt(work, &work->step->me, DM_END_UNLOCKED);
+}
+
+/* Nobody mends what others may be reading. */
+static void act_consistent(struct work *work)
+{
+    int index;
+
+    say(work, DM_SAYS_UNKNOWN);
+    if (find_me(work, &index) != DM_REG_HOLDS || !is_whole(work->value, &work->value->entries[index]))
+        return;
+    say(work, DM_SAYS_DONE);
+    if (work->value->health == DM_REG_OWNER_DIED) {
+        work->value->health = DM_REG_CLEAN;
+        work->ret->is_changed = true;
+    }
+}
+
+/* A death with any mark, and a gap in the tokens, by which people see it. */
+static void act_force(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    int first = 0, end = value->hold_count;
+
+    say(work, DM_SAYS_DONE);
+    if (work->step->me.attempt) {
+        if (dm_reg_find(value, &work->step->me, &first) != DM_REG_HOLDS)
+            return;
+        end = first + 1;
+    }
+    for (int i = first; i < end; i++) {
+        tell(work, i, DM_REG_NEWS_LOST);
+        die(work, i);
+    }
+    if (first < end && has_tokens(value))
+        value->token++;
+}
+
+/* Sleepers come back to the mutex, so they keep its data; a health that is to be cleared has none beside it. */
+static void act_drop(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+
+    if (value->hold_count || value->queue_count || (work->step->is_anonymous && value->sleeper_count)) {
+        say(work, DM_SAYS_BUSY);
+        return;
+    }
+    say(work, DM_SAYS_DONE);
+    if (work->step->is_anonymous) {
+        work->ret->is_deleted = work->ret->is_changed = !dm_reg_version_is_absent(&value->version);
+    } else if (value->health == DM_REG_NOT_RECOVERABLE) {
+        value->health = DM_REG_CLEAN;
+        work->ret->is_changed = true;
+    }
+}
+
+/* Ends what the copy says of the attempt in its former session, and holds of other data that leave no room for it. */
+static void make_way(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    const struct dm_reg_step *step = work->step;
+
+    for (int i = 0; i < entry_count(value); i++) {
+        if (value->entries[i].attempt == step->me.attempt &&
+            memcmp(session_of(value, i)->uuid, step->me.session.uuid, sizeof step->me.session.uuid) == 0)
+            leave(work, i);
+    }
+    remove_gone(work);
+    for (int i = 0; i < value->hold_count && work->taken + step->weight > value->capacity; i++) {
+        if (session_of(value, i)->identity != step->identity) {
+            work->taken -= value->entries[i].weight;
+            leave(work, i);
+        }
+    }
+    remove_gone(work);
+}
+
+/*
+ * D4: a holder that is certain takes its place in the new data, over whatever they say of the time before.  One that
+ * has the whole knows that nobody else holds, so it settles the value.  With a part of it, others may be certain, too,
+ * and claim: the doubt stays.  Holds that the claim removes had ended before it began, so they are no deaths.
+ */
+static void act_claim(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    const struct dm_reg_step *step = work->step;
+    struct dm_reg_entry entry;
+    uint64_t claimed = 0;
+    int index;
+
+    if (find_me(work, &index) == DM_REG_HOLDS)
+        return;
+    for (int i = 0; i < value->hold_count; i++)
+        claimed += session_of(value, i)->identity == step->identity ? value->entries[i].weight : 0;
+    if (!work->is_in_doubt || claimed + step->weight > value->capacity || value->hold_count == DM_REG_HOLDS_MAX) {
+        say(work, DM_SAYS_UNKNOWN);
+        return;
+    }
+    make_way(work);
+    if (step->weight == value->capacity) {
+        leave_other_data(work, false);
+        remove_gone(work);
+        value->identity = step->identity;
+        work->is_in_doubt = false;
+    }
+    entry = my_entry(work);
+    entry.token = step->token;
+    *insert_at(work, value->hold_count) = entry;
+    value->hold_count++;
+    count_taken(work);
+    value->token = greater(value->token, greater(step->token, step->seen));
+}
+
+/* The newest mark counts.  The swap looks at the queue, too: who came before the mark has told nobody. */
+static void act_mark(struct work *work)
+{
+    static const uint8_t flags[] = { 0, DM_REG_TELLS, DM_REG_TELLS | DM_REG_KEPT };
+    struct dm_reg_entry *hold;
+    uint8_t before;
+    int index;
+
+    if (find_me(work, &index) != DM_REG_HOLDS) {
+        say(work, DM_SAYS_UNKNOWN);
+        return;
+    }
+    hold = &work->value->entries[index];
+    before = hold->flags;
+    hold->flags = (uint8_t)((before & ~(DM_REG_TELLS | DM_REG_KEPT)) | flags[work->step->mark]);
+    work->ret->is_changed = work->ret->is_changed || hold->flags != before;
+}
+
+/* The index of a condition in the table, or -1. */
+static int find_condition(const struct dm_reg_name_value *value, const char *condition)
+{
+    for (int i = 0; i < value->condition_count; i++) {
+        if (strcmp(value->conditions[i].name, condition) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The same; a new one gets a place, for which there is room.  -1: there are too many. */
+static int add_condition(struct dm_reg_name_value *value, const char *condition)
+{
+    int index = find_condition(value, condition);
+
+    if (index >= 0 || value->condition_count == DM_REG_CONDITIONS_MAX)
+        return index;
+    index = value->condition_count++;
+    value->conditions[index].mark = 0;
+    strcpy(value->conditions[index].name, condition);
+    return index;
+}
+
+/* C1: the hold goes on and the caller sleeps, in one step, so no signal falls between. */
+static void act_wait(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    const struct dm_reg_step *step = work->step;
+    struct dm_reg_entry entry;
+    int index, condition;
+
+    if (find_me(work, &index) != DM_REG_NOWHERE || value->health == DM_REG_NOT_RECOVERABLE)
+        return;
+    if (step->leaving.session.identity != step->identity ||
+        dm_reg_find(value, &step->leaving, &index) != DM_REG_HOLDS) {
+        say(work, DM_SAYS_NOT_OWNER);
+        return;
+    }
+    condition = value->sleeper_count < DM_REG_QUEUE_MAX ? add_condition(value, step->condition) : -1;
+    if (condition < 0) {
+        say(work, DM_SAYS_FULL);
+        return;
+    }
+    entry = my_entry(work);
+    entry.weight = value->entries[index].weight;
+    entry.condition = (uint16_t)condition;
+    end_hold(work, index, step->end);
+    if (step->end != DM_END_UNLOCKED)
+        return;
+    entry.arrival = next_arrival(value);
+    *insert_at(work, entry_count(value)) = entry;
+    value->sleeper_count++;
+}
+
+/* C4: the value decides.  A sleeper wakes without a signal; one that a signal has woken before keeps the signal. */
+static void act_cond_cancel(struct work *work)
+{
+    int index;
+    enum dm_reg_place place = find_me(work, &index);
+
+    if (place == DM_REG_SLEEPS)
+        wake(work, index, false);
+    else if (place != DM_REG_NOWHERE)
+        work->ret->is_signalled = work->value->entries[index].flags & DM_REG_CARRIES;
+}
+
+/* The newest sleeper of a condition that is not newer than `upto`; 0: there is none. */
+static uint64_t newest_sleeper(const struct dm_reg_name_value *value, int condition, uint64_t upto)
+{
+    uint64_t newest = 0;
+
+    for (int i = queue_end(value); i < entry_count(value); i++) {
+        if (value->entries[i].condition == condition && value->entries[i].arrival <= upto)
+            newest = value->entries[i].arrival;
+    }
+    return newest;
+}
+
+/*
+ * C2: the first sleepers stand in line, and carry the signal.  A broadcast means all that sleep at its first try, a
+ * signal the one that its first try has woken; a repetition with `upto` wakes nobody else.
+ */
+static void act_signal(struct work *work)
+{
+    const struct dm_reg_step *step = work->step;
+    int condition = find_condition(work->value, step->condition);
+    uint64_t upto = step->upto ? step->upto : UINT64_MAX, newest, last;
+
+    say(work, DM_SAYS_DONE);
+    work->ret->upto = step->upto;
+    if (condition < 0)
+        return;
+    newest = newest_sleeper(work->value, condition, upto);
+    last = wake_some(work, condition, step->most, upto);
+    if (!step->upto)
+        work->ret->upto = step->most == 1 ? last : newest;
+    work->ret->has_left = step->most > 1 && last < newest;
+}
+
+static void act(struct work *work)
+{
+    static void (*const acts[DM_REG_ACT_COUNT])(struct work *) = {
+        [DM_REG_ACQUIRE] = act_acquire,
+        [DM_REG_TRY] = act_try,
+        [DM_REG_RELEASE] = act_release,
+        [DM_REG_CANCEL] = act_cancel,
+        [DM_REG_CONSISTENT] = act_consistent,
+        [DM_REG_FORCE] = act_force,
+        [DM_REG_DROP] = act_drop,
+        [DM_REG_CLAIM] = act_claim,
+        [DM_REG_MARK] = act_mark,
+        [DM_REG_WAIT] = act_wait,
+        [DM_REG_COND_CANCEL] = act_cond_cancel,
+        [DM_REG_SIGNAL] = act_signal,
+    };
+
+    if (acts[work->step->act])
+        acts[work->step->act](work);
+}
+
+/* What the act itself has not said depends on where the caller is after all grants. */
+static void answer(struct work *work)
+{
+    enum dm_reg_act which = work->step->act;
+
+    if (which == DM_REG_TRY)
+        answer_try(work);
+    else if (work->ret->answer.verdict == DM_SAYS_NOTHING)
+        say_place(work, which == DM_REG_ACQUIRE ? DM_SAYS_FULL : DM_SAYS_UNKNOWN);
+    if ((which == DM_REG_ACQUIRE || which == DM_REG_TRY) && !work->value->hold_count && !has_tokens(work->value)) {
+        refuse(work, "the tokens of the name are used up; delete its value in the store");
+        work->ret->is_changed = false;
+    }
+}
+
+/* ---- the whole step ---------------------------------------------------------------------- */
+
+/* True if the caller may add references: its session exists (S8), in the data that the value comes from (D4). */
+static bool may_add(const struct dm_reg_step *step)
+{
+    return step->me.session.serial && step->me.session.identity == step->identity && step->me.attempt;
+}
+
+static bool is_token(uint64_t token)
+{
+    return token + 1 < DM_TOKEN_LIMIT;
+}
+
+/* Says why the step cannot be done to the value, and returns false. */
+static bool check(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+    const struct dm_reg_step *step = work->step;
+    bool has_weight = step->act == DM_REG_ACQUIRE || step->act == DM_REG_TRY || step->act == DM_REG_CLAIM;
+    bool has_condition = step->act == DM_REG_WAIT || step->act == DM_REG_SIGNAL;
+    bool does_add = has_weight || step->act == DM_REG_WAIT;
+
+    if (step->capacity && dm_reg_version_is_absent(&value->version)) {
+        value->kind = step->kind;
+        value->capacity = step->capacity;
+    }
+    if (step->capacity && (step->kind != value->kind || step->capacity != value->capacity))
+        refuse(work, "the name is in use for a lock of another kind or capacity; use another name");
+    else if (has_weight && (step->weight < 1 || step->weight > value->capacity))
+        refuse(work, "the lock has less than is asked for");
+    else if (!is_token(step->seen) || !is_token(step->token) || (step->act == DM_REG_CLAIM && !step->token))
+        refuse(work, "the token is none of ours");
+    else if (has_condition && !dm_reg_is_condition(step->condition))
+        refuse(work, "the name of the condition is none of ours");
+    else if (does_add && !may_add(step))
+        say(work, DM_SAYS_AGAIN);
+    else if (does_add && dm_reg_name_reserve(value, 1, has_condition, 1) != 0)
+        say(work, DM_SAYS_NO_MEMORY);
+    else
+        return true;
+    return false;
+}
+
+/* SIGNALLED to those that came from a condition and have not got the lock. */
+static void tell_moved(struct work *work)
+{
+    struct dm_reg_name_value *value = work->value;
+
+    for (int i = value->hold_count; i < queue_end(value); i++) {
+        if (value->entries[i].flags & IS_MOVED) {
+            value->entries[i].flags &= (uint8_t)~IS_MOVED;
+            tell(work, i, DM_REG_NEWS_SIGNALLED)->position = (uint64_t)(i - value->hold_count + 1);
+        }
+    }
+}
+
+void dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *step, struct dm_reg_result *ret_result)
+{
+    struct work work = { .value = value, .step = step, .ret = ret_result };
+    int queue_before, holds_before;
+
+    *ret_result = (struct dm_reg_result){ .notices = ret_result->notices, .notice_room = ret_result->notice_room };
+    if (!check(&work))
+        return;
+    for (int i = 0; i < value->condition_count; i++)
+        value->conditions[i].mark = 0;
+    settle(&work);
+    for (int i = 0; i < step->owed_count; i++)
+        end_attempt(&work, &step->owed[i].ref, step->owed[i].end);
+    leave_unknown(&work);
+    bury(&work);
+    remove_gone(&work);
+    pass_signals_on(&work);
+
+    queue_before = value->queue_count;
+    act(&work);
+    remove_gone(&work);
+    pass_signals_on(&work);
+    holds_before = value->hold_count;
+    serve(&work);
+    if (!queue_before && value->queue_count)
+        tell_holders(&work, holds_before);
+    tell_moved(&work);
+    answer(&work);
+    ret_result->is_changed = ret_result->is_changed || (step->must_write && !ret_result->reason);
+    dm_reg_name_tidy(value);
+}
