@@ -42,6 +42,7 @@ unit_store_tests = \
     tests/unit/test_verdict
 unit_registers_tests = \
     tests/unit/test_apply \
+    tests/unit/test_values \
     tests/unit/test_versions
 unit_link_tests = \
     tests/unit/test_command \
