@@ -79,6 +79,7 @@ $(unit_registers_tests): private LDADD = $(test_libs) $(up_to_registers)
 $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
+$(unit_registers_tests): $(up_to_registers)
 $(unit_tests): $(up_to_api)
 tests_unit_test_metrics_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_clock_boot_ns \
@@ -546,6 +547,18 @@ tests_faults_test_faults_SOURCES = \
 tests_faults_libfail_la_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS) -foptimize-sibling-calls
 tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 
+# drivers of register stores
+registers_tests = \
+    tests/registers/test_driver_controls \
+    tests/registers/test_memory
+tests_registers_libdriver_la_SOURCES = \
+    tests/registers/driver.c \
+    tests/registers/driver.h \
+    tests/registers/memory.c \
+    tests/registers/memory.h
+$(registers_tests): private LDADD = tests/registers/libdriver.la $(test_libs) $(up_to_registers)
+$(registers_tests): tests/registers/libdriver.la $(up_to_registers)
+
 # the simulator, and what it believes of servers
 sim_tests = \
     tests/sim/test_sim \
@@ -981,7 +994,7 @@ check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload
 if HAVE_TLS
 check_LTLIBRARIES += tests/lib/libtls.la
 endif
-check_LTLIBRARIES += tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
+check_LTLIBRARIES += tests/registers/libdriver.la tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
 check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/chaos/skew.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
@@ -993,7 +1006,7 @@ program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
 program_tests += $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
-short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
+short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
 second_runs = $(libc_tests) $(linger_tests)
 check_PROGRAMS += tests/preload/locker tests/server/loads_late $(outsiders)
