@@ -473,6 +473,7 @@ tests_preload_test_keeper_hold_LDADD = $(GLIB_LIBS) $(CMOCKA_LIBS)
 # a program to be run under the module: without a sanitizer, which would have to come first
 tests_preload_locker_CFLAGS = -std=gnu11 -pthread $(WARNING_CFLAGS)
 tests_preload_locker_LDADD =
+tests_preload_locker_SOURCES = tests/preload/locker.c tests/lib/filter.c tests/lib/filter.h
 
 # the module of the preload layer, and plain pthread programs under it
 module_tests = \
@@ -941,6 +942,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/command.h \
     tests/lib/crowd.c \
     tests/lib/crowd.h \
+    tests/lib/filter.c \
+    tests/lib/filter.h \
     tests/lib/fleet_of_one.h \
     tests/lib/folder.c \
     tests/lib/folder.h \
@@ -952,6 +955,8 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/keeper.h \
     tests/lib/late.c \
     tests/lib/late.h \
+    tests/lib/lines.c \
+    tests/lib/lines.h \
     tests/lib/mutexes.c \
     tests/lib/mutexes.h \
     tests/lib/proc.c \

@@ -23,6 +23,16 @@ enum manner {
 void impostor_begin(const char *folder);
 void impostor_end(void);
 
+/* Bytes to answer with, any of them 0: IMPOSTOR_BYTES("...") for a literal. */
+struct impostor_bytes {
+    const char *bytes;
+    size_t length;
+};
+#define IMPOSTOR_BYTES(text)   \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
+
 /* The second: redirect is "MOVED" or "ASK". */
 void impostor_be(enum manner manner, const char *nonsense, size_t length);
 void impostor_redirect(const char *redirect, int slot);

@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static bool look(pid_t id, char *ret_state, int *ret_parent)
 {
@@ -56,6 +58,23 @@ bool proc_has_pending(pid_t id, int number)
     if (status)
         fclose(status);
     return all >> (number - 1) & 1;
+}
+
+long proc_kib(pid_t id, const char *kind)
+{
+    char path[64], line[200];
+    size_t length = strlen(kind);
+    long kib = 0;
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)id);
+    status = fopen(path, "r");
+    while (status && fgets(line, sizeof line, status))
+        if (strncmp(line, kind, length) == 0 && line[length] == ':')
+            kib = strtol(line + length + 1, NULL, 10);
+    if (status)
+        fclose(status);
+    return kib;
 }
 
 int proc_own_threads(void)

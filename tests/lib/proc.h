@@ -18,6 +18,9 @@ pid_t proc_parent(pid_t id);
 /* True if the signal waits for the process, or for its first thread. */
 bool proc_has_pending(pid_t id, int number);
 
+/* The memory of a process in KiB: "VmRSS" is in use now, "VmHWM" was the most. */
+long proc_kib(pid_t id, const char *kind);
+
 /* The number of threads of this process. */
 int proc_own_threads(void);
 

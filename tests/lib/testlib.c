@@ -13,6 +13,7 @@
 
 char *program_path;
 struct server *the_server;
+struct proxy *the_proxy;
 static int descriptors_before;
 
 /* The server that configure found; "" where it found none. */
@@ -164,6 +165,20 @@ int test_group_teardown(void **state)
 {
     (void)state;
     server_end(the_server);
+    return 0;
+}
+
+int test_proxy_setup(void **state)
+{
+    (void)state;
+    the_proxy = proxy_start(the_server);
+    return 0;
+}
+
+int test_proxy_teardown(void **state)
+{
+    (void)state;
+    proxy_end(the_proxy);
     return 0;
 }
 

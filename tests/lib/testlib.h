@@ -30,7 +30,9 @@
  *   wait.h    waiting for conditions; times
  *   late.h    how late the machine is, for leases that the machine must keep
  *   mutexes.h mutexes of every kind, and calls in other threads
- *   proc.h    states of processes and threads
+ *   proc.h    states and memory of processes and threads
+ *   filter.h  system calls that the kernel refuses
+ *   lines.h   lines of a file, such as a log
  *   range.h   numbers between two others
  *   command.h a shell command, the output and the end
  *   keeper.h  ends everything when the test program ends
@@ -115,6 +117,11 @@ void test_tell_asan(const char *option);
 int test_group_setup(void **state);
 int test_group_teardown(void **state);
 extern struct server *the_server;
+
+/* For each test of a group: a proxy before `the_server`. */
+int test_proxy_setup(void **state);
+int test_proxy_teardown(void **state);
+extern struct proxy *the_proxy;
 
 /* The commands from clients to `the_server` so far: side_client_commands(). */
 int64_t client_commands(void);

@@ -152,6 +152,18 @@ void tls_end(void)
     keeper_remove_folder(tls_folder);
 }
 
+int tls_group_setup(void **state)
+{
+    tls_begin();
+    return test_group_setup(state);
+}
+
+int tls_group_teardown(void **state)
+{
+    tls_end();
+    return test_group_teardown(state);
+}
+
 /* ---- servers ----------------------------------------------------------------------------- */
 
 struct tls_server *tls_server_start(const char *name, const char *clients, ...)

@@ -35,6 +35,10 @@ extern char tls_folder[32];
 void tls_begin(void);
 void tls_end(void);
 
+/* The same around test_group_setup() and test_group_teardown(). */
+int tls_group_setup(void **state);
+int tls_group_teardown(void **state);
+
 struct tls_server {
     struct server *server; /* also on its unix socket, without TLS */
     int port;              /* of 127.0.0.1, with TLS */

@@ -152,19 +152,10 @@ static void end_flood(struct actor *a)
 
 /* ---- the client --------------------------------------------------------------------------- */
 
-/* The most memory that the process has had, in KiB. */
 static long peak_kib(struct actor *a)
 {
-    char path[64], line[200];
-    long kib = 0;
-    FILE *file;
+    long kib = proc_kib(actor_pid(a), "VmHWM");
 
-    snprintf(path, sizeof path, "/proc/%d/status", (int)actor_pid(a));
-    file = fopen(path, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file))
-        sscanf(line, "VmHWM: %ld", &kib);
-    fclose(file);
     assert_true(kib > 0);
     return kib;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "../lib/lines.h"
 #include "../lib/testlib.h"
 
 #define LONG_LEASE 60000
@@ -200,19 +201,6 @@ static void test_a_loss_ends_the_process_when_onlost_says_so(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
-static bool has_line(const char *path, const char *text)
-{
-    char line[700];
-    FILE *file = fopen(path, "r");
-    bool is_there = false;
-
-    while (file && !is_there && fgets(line, sizeof line, file))
-        is_there = strstr(line, text) != NULL;
-    if (file)
-        fclose(file);
-    return is_there;
-}
-
 /* DMUTEX_ONLOST=log, the default, and an unreadable value: the loss is logged, life goes on. */
 static void test_a_loss_is_logged_when_onlost_is_log(void **state)
 {
@@ -230,9 +218,9 @@ static void test_a_loss_is_logged_when_onlost_is_log(void **state)
         actor_do(a, "0", "init force/onlost lease=300");
         actor_do(a, "0", "lock force/onlost");
         assert_result(dmutex_forceunlock_np(&mutex), 0);
-        wait_until(has_line(strchr(log, ':') + 1, "force/onlost"));
+        wait_until(lines_with(strchr(log, ':') + 1, "force/onlost"));
         if (i > 0)
-            assert_true(has_line(strchr(log, ':') + 1, "DMUTEX_ONLOST"));
+            assert_true(lines_with(strchr(log, ':') + 1, "DMUTEX_ONLOST"));
         actor_do(a, "EPERM", "unlock force/onlost");
         actor_do(a, "0", "lock force/onlost");
         actor_do(a, "0", "unlock force/onlost");

@@ -56,40 +56,32 @@ static void check_questions(struct actor *a)
     assert_kept();
 }
 
-#define TEXT(text)             \
-    {                          \
-        text, sizeof(text) - 1 \
-    }
-
-static const struct {
-    const char *bytes;
-    size_t length;
-} nonsense[] = {
-    TEXT("+OK\r\n"),
-    TEXT("+QUEUED\r\n"),
-    TEXT(":1\r\n"),
-    TEXT(":99999999999999999999999\r\n"),
-    TEXT("$-1\r\n"),
-    TEXT("*-1\r\n"),
-    TEXT("*0\r\n"),
-    TEXT("*1\r\n$5\r\nowned\r\n"),
-    TEXT("*4\r\n$5\r\nowned\r\n$3\r\nabc\r\n:0\r\n:0\r\n"),
-    TEXT("*4\r\n$5\r\nowned\r\n*1\r\n:1\r\n:0\r\n:0\r\n"),
-    TEXT("*4\r\n$5\r\nowned\r\n:9223372036854775807\r\n:0\r\n:0\r\n"), /* a token that would be the last */
-    TEXT("*2\r\n$6\r\nqueuex\r\n:1\r\n"),
-    TEXT("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n+x\r\n"),
-    TEXT("*2147483647\r\n"),
-    TEXT("*99999999999999999999\r\n"),
-    TEXT("$2147483647\r\nabc"),
-    TEXT("$-7\r\n"),
-    TEXT("-ERR what do you mean?\r\n"),
-    TEXT("-\r\n"),
-    TEXT("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
-    TEXT("220 mail.example.org ESMTP\r\n"),
-    TEXT("\r\n\r\n\r\n"),
-    TEXT("\0\0\0\0\0\0\0\0"),
-    TEXT("\xff\xfe\xfd\x80\x00\x01\x02\x03"),
-    TEXT("%1\r\n+a\r\n+b\r\n"),
+static const struct impostor_bytes nonsense[] = {
+    IMPOSTOR_BYTES("+OK\r\n"),
+    IMPOSTOR_BYTES("+QUEUED\r\n"),
+    IMPOSTOR_BYTES(":1\r\n"),
+    IMPOSTOR_BYTES(":99999999999999999999999\r\n"),
+    IMPOSTOR_BYTES("$-1\r\n"),
+    IMPOSTOR_BYTES("*-1\r\n"),
+    IMPOSTOR_BYTES("*0\r\n"),
+    IMPOSTOR_BYTES("*1\r\n$5\r\nowned\r\n"),
+    IMPOSTOR_BYTES("*4\r\n$5\r\nowned\r\n$3\r\nabc\r\n:0\r\n:0\r\n"),
+    IMPOSTOR_BYTES("*4\r\n$5\r\nowned\r\n*1\r\n:1\r\n:0\r\n:0\r\n"),
+    IMPOSTOR_BYTES("*4\r\n$5\r\nowned\r\n:9223372036854775807\r\n:0\r\n:0\r\n"), /* a token that would be the last */
+    IMPOSTOR_BYTES("*2\r\n$6\r\nqueuex\r\n:1\r\n"),
+    IMPOSTOR_BYTES("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n+x\r\n"),
+    IMPOSTOR_BYTES("*2147483647\r\n"),
+    IMPOSTOR_BYTES("*99999999999999999999\r\n"),
+    IMPOSTOR_BYTES("$2147483647\r\nabc"),
+    IMPOSTOR_BYTES("$-7\r\n"),
+    IMPOSTOR_BYTES("-ERR what do you mean?\r\n"),
+    IMPOSTOR_BYTES("-\r\n"),
+    IMPOSTOR_BYTES("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
+    IMPOSTOR_BYTES("220 mail.example.org ESMTP\r\n"),
+    IMPOSTOR_BYTES("\r\n\r\n\r\n"),
+    IMPOSTOR_BYTES("\0\0\0\0\0\0\0\0"),
+    IMPOSTOR_BYTES("\xff\xfe\xfd\x80\x00\x01\x02\x03"),
+    IMPOSTOR_BYTES("%1\r\n+a\r\n+b\r\n"),
 };
 
 /* Nonsense from the beginning: no call owns, hangs or crashes, and each names the fault. */

@@ -15,22 +15,6 @@
 #define BY_POLL (LEASE / 3 + 1000)
 
 static dmutex_t mutex;
-static struct proxy *proxy;
-
-static int begin_test(void **state)
-{
-    (void)state;
-    proxy = proxy_start(the_server);
-    return 0;
-}
-
-static int end_test(void **state)
-{
-    (void)state;
-    proxy_end(proxy);
-    return 0;
-}
-
 /* The test's thread holds `name`. */
 static void hold(const char *name)
 {
@@ -41,7 +25,7 @@ static void hold(const char *name)
 /* An actor behind the proxy that waits for `name`, alone. */
 static struct actor *start_waiter(const char *name, int lease_ms)
 {
-    struct actor *waiter = actor_start_at(proxy_url(proxy));
+    struct actor *waiter = actor_start_at(proxy_url(the_proxy));
 
     actor_do(waiter, "0", "init %s lease=%d", name, lease_ms);
     actor_send(waiter, "lock %s", name);
@@ -54,7 +38,7 @@ static void expect_lock_and_end(struct actor *waiter, const char *name)
     actor_expect(waiter, "0");
     assert_kept();
     actor_do(waiter, "0", "unlock %s", name);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     actor_end(waiter);
     wait_until(!is_locked(&mutex));
 }
@@ -62,17 +46,17 @@ static void expect_lock_and_end(struct actor *waiter, const char *name)
 /* Failure 1: an unlock between the first "busy" and the subscription is not missed. */
 static void test_a_waiter_owns_when_the_unlock_comes_before_its_subscription(void **state)
 {
-    struct actor *waiter = actor_start_at(proxy_url(proxy));
+    struct actor *waiter = actor_start_at(proxy_url(the_proxy));
 
     (void)state;
     hold("inbox/gap");
     actor_do(waiter, "0", "init inbox/gap lease=%d", LONG_LEASE);
-    proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_INBOX, "SUBSCRIBE", 1);
+    proxy_break(the_proxy, PROXY_HOLD_REPLY, PROXY_INBOX, "SUBSCRIBE", 1);
     actor_send(waiter, "lock inbox/gap");
-    wait_until(proxy_hits(proxy) == 1);
+    wait_until(proxy_hits(the_proxy) == 1);
     assert_result(dmutex_unlock(&mutex), 0);
     promise_within(AT_ONCE);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     expect_lock_and_end(waiter, "inbox/gap");
 }
 
@@ -86,12 +70,12 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(v
     hold("inbox/closed");
     waiter = start_waiter("inbox/closed", LONG_LEASE);
     channels = side_count_channels(the_server->side);
-    proxy_refuse(proxy); /* the new inbox does not come up before the unlock */
+    proxy_refuse(the_proxy); /* the new inbox does not come up before the unlock */
     side_text(the_server->side, "CLIENT KILL TYPE pubsub");
     wait_until(side_count_channels(the_server->side) < channels);
     assert_result(dmutex_unlock(&mutex), 0);
     promise_within(AT_ONCE);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     expect_lock_and_end(waiter, "inbox/closed");
 }
 
@@ -135,9 +119,9 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_plac
     assert_result(dmutex_lock(&other), 0);
     hold("inbox/place");
     actor_do(waiter, "0", "init inbox/place lease=%d", LONG_LEASE);
-    proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "lock:place", 1);
+    proxy_break(the_proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "lock:place", 1);
     actor_send(waiter, "lock inbox/place");
-    wait_until(proxy_hits(proxy) == 1);
+    wait_until(proxy_hits(the_proxy) == 1);
     wait_until(side_count_channels(the_server->side) == 2);
     side_text(the_server->side, "CONFIG SET maxclients 1");
     side_text(the_server->side, "CLIENT KILL TYPE pubsub");
@@ -147,7 +131,7 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_plac
     side_text(the_server->side, "CONFIG SET maxclients 10000");
     wait_until(side_count_channels(the_server->side) == 2);
     promise_within(AT_ONCE);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     expect_lock_and_end(waiter, "inbox/place");
     assert_result(dmutex_unlock(&other), 0);
 }
@@ -160,7 +144,7 @@ static void test_a_waiter_owns_by_its_poll_when_the_message_is_lost(void **state
     (void)state;
     hold("inbox/lost");
     waiter = start_waiter("inbox/lost", LEASE);
-    proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "granted", 100);
+    proxy_break(the_proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "granted", 100);
     promise_within(BY_POLL);
     assert_result(dmutex_unlock(&mutex), 0);
     expect_lock_and_end(waiter, "inbox/lost");
@@ -174,7 +158,7 @@ static void test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole(void *
     (void)state;
     hold("inbox/hole");
     waiter = start_waiter("inbox/hole", LEASE);
-    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_INBOX);
+    proxy_hold(the_proxy, PROXY_BOTH_WAYS, PROXY_INBOX);
     promise_within(BY_POLL);
     assert_result(dmutex_unlock(&mutex), 0);
     expect_lock_and_end(waiter, "inbox/hole");
@@ -191,7 +175,7 @@ static void test_a_waiter_owns_when_the_connection_breaks_in_the_message(void **
 
         hold("inbox/broken");
         waiter = start_waiter("inbox/broken", LONG_LEASE);
-        proxy_break(proxy, faults[i], PROXY_INBOX, "granted", 1);
+        proxy_break(the_proxy, faults[i], PROXY_INBOX, "granted", 1);
         promise_within(AT_ONCE);
         assert_result(dmutex_unlock(&mutex), 0);
         expect_lock_and_end(waiter, "inbox/broken");
@@ -206,12 +190,12 @@ static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **st
     (void)state;
     hold("inbox/late");
     waiter = start_waiter("inbox/late", LEASE);
-    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_ALL);
+    proxy_hold(the_proxy, PROXY_BOTH_WAYS, PROXY_ALL);
     assert_result(dmutex_unlock(&mutex), 0); /* granted; neither message nor polls get through */
     wait_until(waiters_of(&mutex) == 0);
     wait_until(!is_locked(&mutex));
     assert_result(dmutex_lock(&mutex), 0);
-    proxy_pass(proxy); /* the message of the old grant arrives */
+    proxy_pass(the_proxy); /* the message of the old grant arrives */
     wait_until(waiters_of(&mutex) == 1);
     assert_true(actor_is_silent(waiter));
     assert_true(remaining_of(&mutex) > 0);
@@ -224,19 +208,19 @@ static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **st
 /* A grant for a lock call that has timed out meanwhile is given back at once. */
 static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
 {
-    struct actor *waiter = actor_start_at(proxy_url(proxy));
+    struct actor *waiter = actor_start_at(proxy_url(the_proxy));
 
     (void)state;
     hold("inbox/left");
     actor_do(waiter, "0", "init inbox/left lease=%d", LONG_LEASE);
     actor_send(waiter, "timedlock inbox/left 1000");
     wait_until(waiters_of(&mutex) == 1);
-    proxy_hold(proxy, PROXY_TO_SERVER, PROXY_COMMANDS); /* the waiter's cancel does not get through */
+    proxy_hold(the_proxy, PROXY_TO_SERVER, PROXY_COMMANDS); /* the waiter's cancel does not get through */
     actor_expect(waiter, "ETIMEDOUT");
     assert_result(dmutex_unlock(&mutex), 0);
     assert_true(is_locked(&mutex)); /* granted to a waiter that has left */
     promise_within(AT_ONCE);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     wait_until(!is_locked(&mutex));
     assert_kept();
     actor_end(waiter);
@@ -286,7 +270,7 @@ static void test_a_grant_is_a_hint_when_it_is_not_of_the_server_that_the_inbox_h
 /* Many handoffs through a network that loses half of the messages: all get through. */
 static void test_every_handoff_succeeds_when_messages_are_lost_now_and_then(void **state)
 {
-    struct actor *waiter = actor_start_at(proxy_url(proxy));
+    struct actor *waiter = actor_start_at(proxy_url(the_proxy));
     char file[64];
 
     (void)state;
@@ -295,7 +279,7 @@ static void test_every_handoff_succeeds_when_messages_are_lost_now_and_then(void
     actor_send(waiter, "count %s 30 inbox/many 2", file);
     make_normal(&mutex, "inbox/many", LONG_LEASE);
     while (actor_is_silent(waiter)) {
-        proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "granted", 1);
+        proxy_break(the_proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "granted", 1);
         assert_result(dmutex_lock(&mutex), 0);
         assert_result(dmutex_unlock(&mutex), 0);
     }
@@ -304,7 +288,7 @@ static void test_every_handoff_succeeds_when_messages_are_lost_now_and_then(void
     actor_end(waiter);
 }
 
-#define INBOX_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+#define INBOX_TEST(test) cmocka_unit_test_setup_teardown(test, test_proxy_setup, test_proxy_teardown)
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Kept leases under faults: messages and answers that are late or lost, no inbox, no network, another server; and the
- * back-off.  The keeper reaches the server by a proxy, the other process does not.
+ * back-off.  The keeper reaches the server by a the_proxy, the other process does not.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,22 +9,6 @@
 #include <dmutex/testing.h>
 
 #include "kept.h"
-
-static struct proxy *proxy;
-
-static int begin_test(void **state)
-{
-    (void)state;
-    proxy = proxy_start(the_server);
-    return 0;
-}
-
-static int end_test(void **state)
-{
-    (void)state;
-    proxy_end(proxy);
-    return 0;
-}
 
 /* ---- asked back -------------------------------------------------------------------------- */
 
@@ -57,18 +41,18 @@ static void test_the_lease_is_obtained_when_the_answer_to_the_mark_is_late(void 
     uint64_t before;
 
     (void)state;
-    kept_begin(proxy_url(proxy), "faults/mark", LONG_LEASE);
+    kept_begin(proxy_url(the_proxy), "faults/mark", LONG_LEASE);
     kept_use(keeper, "faults/mark");
     kept_use(keeper, "faults/mark");
     kept_take("faults/mark", 0); /* after two relocks: the next unlock keeps */
     actor_do(keeper, "0", "lock faults/mark");
     before = (uint64_t)actor_value(keeper, "token faults/mark") >> 12;
-    proxy_break(proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "mark", 1);
+    proxy_break(the_proxy, PROXY_HOLD_REPLY, PROXY_COMMANDS, "mark", 1);
     actor_do(keeper, "0", "unlock faults/mark");
-    wait_until(proxy_hits(proxy) == 1);
+    wait_until(proxy_hits(the_proxy) == 1);
     wait_until(kept_is_marked("faults/mark"));
     kept_take("faults/mark", before);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     kept_use(keeper, "faults/mark");
     kept_end();
 }
@@ -79,11 +63,11 @@ static void test_the_lease_is_obtained_by_a_renewal_when_the_message_is_lost(voi
     uint64_t before;
 
     (void)state;
-    kept_begin(proxy_url(proxy), "faults/wanted", SHORT_LEASE);
+    kept_begin(proxy_url(the_proxy), "faults/wanted", SHORT_LEASE);
     before = kept_token(keeper, "faults/wanted");
-    proxy_break(proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "wanted", 1);
+    proxy_break(the_proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "wanted", 1);
     kept_take("faults/wanted", before);
-    assert_int_equal(proxy_hits(proxy), 1);
+    assert_int_equal(proxy_hits(the_proxy), 1);
     kept_end();
 }
 
@@ -92,8 +76,8 @@ static void close_inbox(void)
 {
     int channels = side_count_channels(the_server->side);
 
-    proxy_hold(proxy, PROXY_TO_SERVER, PROXY_INBOX);
-    proxy_cut(proxy);
+    proxy_hold(the_proxy, PROXY_TO_SERVER, PROXY_INBOX);
+    proxy_cut(the_proxy);
     wait_until(side_count_channels(the_server->side) == channels - 1);
 }
 
@@ -103,13 +87,13 @@ static void test_no_lease_is_kept_when_the_inbox_is_closed(void **state)
     uint64_t before;
 
     (void)state;
-    kept_begin(proxy_url(proxy), "faults/inbox", SHORT_LEASE);
+    kept_begin(proxy_url(the_proxy), "faults/inbox", SHORT_LEASE);
     before = kept_token(keeper, "faults/inbox");
     close_inbox();
     kept_take("faults/inbox", before);
     kept_use(keeper, "faults/inbox");
     assert_false(kept_is_locked("faults/inbox"));
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     kept_end();
 }
 
@@ -162,13 +146,13 @@ static void test_a_kept_lease_ends_in_silence_when_the_network_is_gone(void **st
     uint64_t before;
 
     (void)state;
-    kept_begin(proxy_url(proxy), name, SHORT_LEASE);
+    kept_begin(proxy_url(the_proxy), name, SHORT_LEASE);
     before = kept_token(keeper, name);
-    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_ALL);
+    proxy_hold(the_proxy, PROXY_BOTH_WAYS, PROXY_ALL);
     promise_within(AT_ONCE);
     actor_do(other, "0", "lock %s", name);
     assert_kept();
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     wait_until(side_count_channels(the_server->side) >= 2);
     actor_send(keeper, "lock %s", name);
     wait_until(waiters_of(&kept_mutex) == 1);
@@ -187,15 +171,15 @@ static void test_a_relocked_hold_is_lost_when_the_network_is_gone(void **state)
     const char *name = "faults/inside";
 
     (void)state;
-    kept_begin(proxy_url(proxy), name, SHORT_LEASE);
+    kept_begin(proxy_url(the_proxy), name, SHORT_LEASE);
     actor_do(keeper, "0", "lock %s", name);
-    proxy_hold(proxy, PROXY_BOTH_WAYS, PROXY_ALL);
+    proxy_hold(the_proxy, PROXY_BOTH_WAYS, PROXY_ALL);
     promise_within(AT_ONCE);
     actor_do(other, "0", "lock %s", name);
     assert_kept();
     wait_until(actor_losses(keeper) == 1);
     actor_do(keeper, "EPERM", "unlock %s", name);
-    proxy_pass(proxy);
+    proxy_pass(the_proxy);
     actor_do(other, "0", "unlock %s", name);
     kept_use(keeper, name);
     assert_int_equal(actor_losses(keeper), 1);
@@ -324,7 +308,7 @@ static void test_another_server_is_used_while_a_lease_is_kept(void **state)
     actor_end(other);
 }
 
-#define FAULT_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+#define FAULT_TEST(test) cmocka_unit_test_setup_teardown(test, test_proxy_setup, test_proxy_teardown)
 
 int main(int argc, char **argv)
 {

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,7 +16,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../lib/filter.h"
 #include "../lib/folder.h"
+#include "../lib/lines.h"
 #include "../lib/testlib.h"
 
 static char local_dir[64]; /* DMUTEX_LOCAL_DIR as an environment string: the folder, of this test alone */
@@ -96,22 +97,9 @@ static struct actor *start_lost(const char *more)
     return actor_start_with(NULL, local_dir, more ? more : "A=b", NULL);
 }
 
-static int count_lines(const char *path, const char *with)
-{
-    char line[1024];
-    FILE *file = fopen(path, "r");
-    int count = 0;
-
-    while (file && fgets(line, sizeof line, file))
-        count += strstr(line, with) != NULL;
-    if (file)
-        fclose(file);
-    return count;
-}
-
 static int starts_of_server(void)
 {
-    return count_lines(in_folder("log"), "eady to accept connections"); /* R or r */
+    return lines_with(in_folder("log"), "eady to accept connections"); /* R or r */
 }
 
 /* ---- a server that can be had ------------------------------------------------------------ */
@@ -134,7 +122,7 @@ static void test_the_server_is_started_when_nothing_is_configured(void **state)
     actor_expect(b, "0");
     actor_do(b, "0", "unlock local/first");
     assert_int_equal(starts_of_server(), 1);
-    assert_int_equal(count_lines(in_folder("warnings"), "local:"), 1);
+    assert_int_equal(lines_with(in_folder("warnings"), "local:"), 1);
     actor_end(a);
     actor_end(b);
 }
@@ -419,13 +407,13 @@ static void test_the_server_has_nothing_of_its_starter(void **state)
     assert_true(has_descriptor(actor_pid(a), socket));
     assert_false(has_descriptor(server_pid, socket));
     snprintf(path, sizeof path, "/proc/%d/status", (int)server_pid);
-    assert_int_equal(count_lines(path, "SigBlk:\t0000000000000000"), 1);
-    assert_int_equal(count_lines(path, "CapAmb:\t0000000000000000"), 1);
+    assert_int_equal(lines_with(path, "SigBlk:\t0000000000000000"), 1);
+    assert_int_equal(lines_with(path, "CapAmb:\t0000000000000000"), 1);
     snprintf(path, sizeof path, "/proc/%d/environ", (int)server_pid);
-    assert_int_equal(count_lines(path, "of-the-starter"), 0);
+    assert_int_equal(lines_with(path, "of-the-starter"), 0);
     snprintf(path, sizeof path, "/proc/%d/limits", (int)server_pid);
-    assert_int_equal(count_lines(path, "Max cpu time"), 1);
-    assert_int_equal(count_lines(path, "7654"), 0);
+    assert_int_equal(lines_with(path, "Max cpu time"), 1);
+    assert_int_equal(lines_with(path, "7654"), 0);
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)actor_pid(a), (int)actor_pid(a));
     assert_int_equal(number_in(path), 0);
     actor_do(a, "0", "unlock local/apart");
@@ -600,23 +588,20 @@ static void test_calls_say_enolck_when_the_folder_is_not_safe(void **state)
     }
 }
 
-/* From now on this process can make threads, and no other process. */
+/* From now on this process can make threads, but no processes. */
 static bool forbid_processes(void)
 {
     const unsigned flags = offsetof(struct seccomp_data, args) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0);
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, flags),
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VFORK, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = { .len = sizeof code / sizeof code[0], .filter = code };
 
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return filter_refuse(SYS_clone3, ENOSYS) && filter_add(code, sizeof code / sizeof code[0]);
 }
 
 /* A process is short of what it may have again: it waits, as for a server that is away. */

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../lib/lines.h"
 #include "../lib/testlib.h"
 
 static int lock_once(void)
@@ -197,19 +198,6 @@ static void test_the_log_says_so_when_its_level_is_none(void **state)
     assert_errors("the connection to /nowhere");
 }
 
-static int count_lines(const char *path, const char *with)
-{
-    char line[1024];
-    FILE *file = fopen(path, "r");
-    int count = 0;
-
-    while (file && fgets(line, sizeof line, file))
-        count += strstr(line, with) != NULL;
-    if (file)
-        fclose(file);
-    return count;
-}
-
 /* R8: a server, or a proxy, that ends idle connections again and again.  Idle is a connection after a second. */
 static void test_the_log_has_no_warning_when_an_idle_connection_ends(void **state)
 {
@@ -226,11 +214,11 @@ static void test_the_log_has_no_warning_when_an_idle_connection_ends(void **stat
         side_set_control(server->side, "idle", 1500);
         wait_until(side_is_control_over(server->side, "idle"));
         side_text(server->side, "CLIENT KILL TYPE normal");
-        wait_until(count_lines(server_file(server, "idle"), "by a proxy, while idle") == i);
+        wait_until(lines_with(server_file(server, "idle"), "by a proxy, while idle") == i);
     }
     actor_do(a, "0", "lock logs/idle");
     actor_end(a);
-    assert_int_equal(count_lines(server_file(server, "idle"), "warning"), 0);
+    assert_int_equal(lines_with(server_file(server, "idle"), "warning"), 0);
     server_end(server);
 }
 

@@ -241,34 +241,27 @@ static void test_endless_hints_are_followed_now_and_then(void **state)
 
 /* ---- lies -------------------------------------------------------------------------------- */
 
-#define TEXT(text)             \
-    {                          \
-        text, sizeof(text) - 1 \
-    }
-
 /* What the bad member says to every script: answers that a good server might give to some script. */
-static const struct {
-    const char *bytes;
-    size_t length;
-} lies[] = {
-    TEXT("$43\r\nowned 4503599627370490 1 1780000000000000\r\n"),
-    TEXT("*5\r\n$4\r\nbusy\r\n:0\r\n:1780000000000000\r\n:0\r\n:0\r\n"),
-    TEXT("*5\r\n$4\r\nbusy\r\n:99999999999\r\n:1780000000000000\r\n:99999999999\r\n:1\r\n"), /* a grace for ever */
-    TEXT("*6\r\n$6\r\nqueued\r\n:1\r\n:0\r\n:5\r\n:1780000000000000\r\n:1\r\n"),
-    TEXT("*6\r\n$6\r\nqueued\r\n:9000\r\n:99999999999\r\n:5\r\n:1780000000000000\r\n:0\r\n"),
-    TEXT("*1\r\n$4\r\nfull\r\n"),
-    TEXT("*1\r\n$14\r\nnotrecoverable\r\n"),
-    TEXT("*1\r\n$8\r\nnotowner\r\n"),
-    TEXT("*2\r\n$8\r\nreleased\r\n:1\r\n"),
-    TEXT("*2\r\n:1780000000000000\r\n:0\r\n"),
-    TEXT("*2\r\n:1780000000000000\r\n:2\r\n"),
-    TEXT("-NOAUTH Authentication required.\r\n"),
-    TEXT("-OOM command not allowed when used memory > 'maxmemory'.\r\n"),
-    TEXT("-NOSCRIPT No matching script.\r\n"),
-    TEXT("-LOADING the dataset is in memory soon\r\n"),
-    TEXT("-DMSTATE not ours\r\n"),
-    TEXT("-NOPERM no permission\r\n"),
-    TEXT(""),
+static const struct impostor_bytes lies[] = {
+    IMPOSTOR_BYTES("$43\r\nowned 4503599627370490 1 1780000000000000\r\n"),
+    IMPOSTOR_BYTES("*5\r\n$4\r\nbusy\r\n:0\r\n:1780000000000000\r\n:0\r\n:0\r\n"),
+    IMPOSTOR_BYTES(
+        "*5\r\n$4\r\nbusy\r\n:99999999999\r\n:1780000000000000\r\n:99999999999\r\n:1\r\n"), /* a grace for ever */
+    IMPOSTOR_BYTES("*6\r\n$6\r\nqueued\r\n:1\r\n:0\r\n:5\r\n:1780000000000000\r\n:1\r\n"),
+    IMPOSTOR_BYTES("*6\r\n$6\r\nqueued\r\n:9000\r\n:99999999999\r\n:5\r\n:1780000000000000\r\n:0\r\n"),
+    IMPOSTOR_BYTES("*1\r\n$4\r\nfull\r\n"),
+    IMPOSTOR_BYTES("*1\r\n$14\r\nnotrecoverable\r\n"),
+    IMPOSTOR_BYTES("*1\r\n$8\r\nnotowner\r\n"),
+    IMPOSTOR_BYTES("*2\r\n$8\r\nreleased\r\n:1\r\n"),
+    IMPOSTOR_BYTES("*2\r\n:1780000000000000\r\n:0\r\n"),
+    IMPOSTOR_BYTES("*2\r\n:1780000000000000\r\n:2\r\n"),
+    IMPOSTOR_BYTES("-NOAUTH Authentication required.\r\n"),
+    IMPOSTOR_BYTES("-OOM command not allowed when used memory > 'maxmemory'.\r\n"),
+    IMPOSTOR_BYTES("-NOSCRIPT No matching script.\r\n"),
+    IMPOSTOR_BYTES("-LOADING the dataset is in memory soon\r\n"),
+    IMPOSTOR_BYTES("-DMSTATE not ours\r\n"),
+    IMPOSTOR_BYTES("-NOPERM no permission\r\n"),
+    IMPOSTOR_BYTES(""),
 };
 
 /* The impostor stands for this one of the three. */

@@ -171,8 +171,7 @@ static void test_a_token_is_refused_when_the_caller_has_seen_too_much(void **sta
     }
 }
 
-/* A renewal puts no token into `state` that would be the last of the name: the hold is lost, and nothing is written. */
-/* The highest that can be given: it is renewed and given back, and nothing is written that no script can read. */
+/* The highest token that can be given is renewed and given back, and nothing is written that no script can read. */
 static void test_nobody_is_granted_the_lock_when_no_token_can_follow(void **state)
 {
     struct who a = who("a"), b = who("b");

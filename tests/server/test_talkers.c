@@ -210,18 +210,6 @@ static void end_talker(struct actor *a)
     SSL_CTX_free(fake.context);
 }
 
-static int begin_group(void **state)
-{
-    tls_begin();
-    return test_group_setup(state);
-}
-
-static int end_group(void **state)
-{
-    tls_end();
-    return test_group_teardown(state);
-}
-
 /* ---- the client -------------------------------------------------------------------------- */
 
 /* The connection's own times are so long that only the caller's deadline can end a call. */
@@ -355,23 +343,6 @@ static void test_a_loss_is_reported_when_a_server_talks_after_the_login(void **s
     }
 }
 
-/* The process's memory now, in KiB. */
-static long resident_kib(struct actor *a)
-{
-    char path[64], line[200];
-    long kib = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/status", (int)actor_pid(a));
-    file = fopen(path, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file))
-        sscanf(line, "VmRSS: %ld", &kib);
-    fclose(file);
-    assert_true(kib > 0);
-    return kib;
-}
-
 /* A talk that the client cannot call useless, because there are whole messages in it. */
 static void test_memory_stays_bounded_when_a_server_talks_by_tls(void **state)
 {
@@ -389,10 +360,10 @@ static void test_memory_stays_bounded_when_a_server_talks_by_tls(void **state)
         a = begin_client("redis", "");
         hold_and_wait(a);
         wait_until(get(talks) > TALKS);
-        before_kib = resident_kib(a);
+        before_kib = proc_kib(actor_pid(a), "VmRSS");
         wait_until(get(talks) > 4 * TALKS);
-        if (resident_kib(a) - before_kib > GROWTH_MAX_KIB)
-            fail_msg("%s: grew from %ld to %ld KiB", talks[i].what, before_kib, resident_kib(a));
+        if (proc_kib(actor_pid(a), "VmRSS") - before_kib > GROWTH_MAX_KIB)
+            fail_msg("%s: grew from %ld to %ld KiB", talks[i].what, before_kib, proc_kib(actor_pid(a), "VmRSS"));
         end_talker(a);
     }
 }
@@ -410,5 +381,5 @@ int main(int argc, char **argv)
 
     test_begin(argc, argv);
     test_tell_asan("quarantine_size_mb=1"); /* freed memory that the sanitizer keeps is no growth of the client's */
-    return cmocka_run_group_tests(tests, begin_group, end_group);
+    return cmocka_run_group_tests(tests, tls_group_setup, tls_group_teardown);
 }

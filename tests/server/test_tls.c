@@ -20,18 +20,6 @@
 #define LONG_LEASE 60000 /* longer than any answer is awaited */
 #define TWO_ADDRESSES "two.test.example"
 
-static int begin_group(void **state)
-{
-    tls_begin();
-    return test_group_setup(state);
-}
-
-static int end_group(void **state)
-{
-    tls_end();
-    return test_group_teardown(state);
-}
-
 /* A URL of the server with TLS: `begin` is the URL up to the port, `options` stand behind the usual options. */
 static const char *url_of(const struct tls_server *tls, const char *begin, const char *options)
 {
@@ -746,5 +734,5 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[1], "--openssl") == 0)
         return play_openssl(argv[2], argv[3]);
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, begin_group, end_group);
+    return cmocka_run_group_tests(tests, tls_group_setup, tls_group_teardown);
 }

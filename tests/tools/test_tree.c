@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tools/tree: sends a signal to the descendants of a process, and to nobody else. */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "../../tools/tree.h"
+#include "../lib/filter.h"
 #include "../lib/testlib.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -209,15 +208,7 @@ static void test_all_descendants_get_the_signal(void **state)
 /* From here on this process sees a kernel before Linux 5.3. */
 static bool age_kernel(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = { .len = COUNT(code), .filter = code };
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return filter_refuse(SYS_pidfd_open, ENOSYS);
 }
 
 /* A pid alone may belong to anybody: the caller gets false, and signals the child that it has not reaped. */

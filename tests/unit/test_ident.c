@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +17,8 @@
 
 #include "base/ident.h"
 #include "base/log.h"
+
+#include "../lib/filter.h"
 
 #define WORDS 4
 
@@ -32,21 +31,6 @@ static void note(int level, const char *message, void *user)
     lines += strstr(message, "no random numbers") != NULL;
 }
 
-/* From now on this process may use neither of the two calls. */
-static bool forbid(unsigned one, unsigned other)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = { .len = sizeof code / sizeof code[0], .filter = code };
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 /* The lines about it that a process logs without the two calls; WORDS + 1 if its words are not good either. */
 static int lines_without(unsigned one, unsigned other)
 {
@@ -56,7 +40,7 @@ static int lines_without(unsigned one, unsigned other)
 
     if (pid == 0) {
         dm_log_set(note, NULL);
-        if (!forbid(one, other))
+        if (!filter_refuse(one, EPERM) || !filter_refuse(other, EPERM))
             _exit(99);
         for (int i = 0; i < WORDS; i++)
             dm_ident_random(&words[i], 1);
