@@ -16,7 +16,10 @@
 
 #define PAUSE_MS 50
 
-/* From the connection to the answer, and no longer: every answer frees the caller. Each caller is a reason to live. */
+/*
+ * Lives from the connection to the answer, and no longer: every answer frees the caller. Each caller is a reason to
+ * live.
+ */
 struct caller {
     int fd;
     guint source;
@@ -41,8 +44,8 @@ void caller_dismiss(struct caller *caller)
 }
 
 /*
- * Never blocks the main loop: the message is the only one on its connection, and has room in the socket's buffer. An
- * answer fails only without a reader.
+ * Never blocks the main loop: the message is the only one on its connection, and the socket's buffer has room for it.
+ * An answer fails only if there is no reader.
  */
 static void send_answer(struct caller *caller, const GString *texts, size_t limit)
 {
@@ -51,7 +54,7 @@ static void send_answer(struct caller *caller, const GString *texts, size_t limi
     caller_dismiss(caller);
 }
 
-/* Sends the texts, each with the final NUL. */
+/* Sends the texts, each with its final NUL. */
 static void answer(struct caller *caller, const GString *texts)
 {
     send_answer(caller, texts, KEEPER_ANSWER_ROOM - 1);
@@ -103,7 +106,7 @@ int caller_take_gift(struct caller *caller, int which)
     return fd;
 }
 
-/* The caller is freed before its owner is told, so the owner cannot answer a closed connection. */
+/* Frees the caller before telling its owner, so that the owner cannot answer a closed connection. */
 static void leave(struct caller *caller)
 {
     void (*on_gone)(void *user) = caller->on_gone;
@@ -132,8 +135,8 @@ static ssize_t receive(struct caller *caller, char question[KEEPER_QUESTION_ROOM
 }
 
 /*
- * Reads the caller's question, or the caller's end. One message is one whole question, because the socket is
- * SOCK_SEQPACKET. A second question is a breach, and counts as the end.
+ * Reads the caller's question, or notices its end. One message is one whole question, because the socket is
+ * SOCK_SEQPACKET. A second question breaks the protocol, and counts as the end.
  */
 static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
 {
@@ -146,7 +149,7 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
         return G_SOURCE_CONTINUE;
     if (got <= 0 || caller->has_asked) {
         leave(caller);
-        return G_SOURCE_CONTINUE; /* the watch has been removed already */
+        return G_SOURCE_CONTINUE; /* the watch has already been removed */
     }
     caller->has_asked = true;
     question[got] = '\0';
@@ -155,8 +158,8 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user)
 }
 
 /*
- * The folder is closed to other users; root comes in all the same, and has a keeper of root's own. The pid is for
- * messages only: the process may have ended, or have another pid in its own namespace.
+ * The folder is closed to other users. Root can enter all the same, but has its own keeper. The pid is only for
+ * messages: the process may have ended, or have another pid in its own namespace.
  */
 static bool is_own_user(int fd, pid_t *ret_pid)
 {
@@ -196,8 +199,8 @@ static gboolean listen_again(gpointer user)
 }
 
 /*
- * Without a descriptor the call stays in the queue, and the poll would return at once, again and again: so the
- * listening pauses.
+ * Without a free descriptor the connection stays in the queue, and poll() would return at once every time. So we stop
+ * listening for a while.
  */
 static gboolean on_call(gint listening, GIOCondition condition, gpointer user)
 {

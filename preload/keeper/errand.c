@@ -11,8 +11,8 @@ struct errand {
 };
 
 /*
- * Guards the list by a lock of pthread's: the main loop sees all that a thread wrote before asking, and race detectors
- * understand the order. GLib's locks are unknown to race detectors.
+ * Guards the list. It is a pthread lock, so that the main loop sees all that a thread wrote before asking, and race
+ * detectors understand the order; they do not know GLib's locks.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct errand *first, **end = &first;
@@ -31,8 +31,8 @@ static struct errand *take(void)
 }
 
 /*
- * Called once for each: there are as many sources as errands, so take() always finds an errand. Each source runs the
- * first errand of the list, which keeps the order.
+ * Called once for each errand: there are as many sources as errands, so take() always finds one. Each source runs the
+ * first errand in the list, which keeps the order.
  */
 static gboolean on_errand(gpointer unused)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Has work done in the main loop, in the order of the requests. Any thread. */
+/* Runs work in the main loop, in the order of the requests. Any thread. */
 #ifndef DM_PRELOAD_KEEPER_ERRAND_H
 #define DM_PRELOAD_KEEPER_ERRAND_H
 

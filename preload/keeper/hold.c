@@ -10,16 +10,16 @@
 #include "errand.h"
 #include "say.h"
 
-/* Enough for the library's calls, also with a sanitizer; the usual 8 MiB may be more than a limit allows. */
+/* Enough for the library's calls, even with a sanitizer. The usual 8 MiB may exceed a limit. */
 #define STACK_BYTES (1 << 20)
 
 /*
- * Of phase, error, sentence and backings of all holds. Not held while the library is called. Nests inside the guard of
- * holds.c.
+ * Guards phase, error, sentence and backings of all holds. Not held while the library is called. May be taken while the
+ * guard of holds.c is held.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
-/* The data at the thread's start. The thread frees them; hold_start() does if there is no thread. */
+/* What the thread starts with. It frees this, or hold_start() does if no thread was made. */
 struct life {
     struct hold *hold;
     void (*on_granted)(void *hold);
@@ -36,8 +36,8 @@ static void set_phase(struct hold *hold, enum hold_phase phase)
 }
 
 /*
- * A normal mutex, not robust: the kernel's list tells of the end of a holder on this host, and a lock file has no state
- * to mend.
+ * A normal mutex, not a robust one: the kernel's list shows when a holder on this host has ended, and a lock file has
+ * no state to repair.
  */
 static int make_mutex(struct hold *hold)
 {
@@ -52,8 +52,8 @@ static int make_mutex(struct hold *hold)
 }
 
 /*
- * The first try tells if there is a server; a wait for a server would not end. With a server the wait begins, and
- * outlasts a server that goes away meanwhile.
+ * The first try tells us whether there is a server; waiting for one might never end. If there is, we wait for the lock,
+ * and continue to wait if the server goes away.
  */
 static int take(struct hold *hold)
 {
@@ -72,7 +72,7 @@ static int take(struct hold *hold)
 }
 
 /*
- * A program that locks a file knows EBUSY and ENOLCK: every other number of the library becomes ENOLCK, and the
+ * A program that locks a file knows EBUSY and ENOLCK, so every other error of the library becomes ENOLCK, and the
  * sentence keeps the reason. Called by the thread whose call failed, because the sentence belongs to the thread.
  */
 static void note_failure(struct hold *hold, int error)
@@ -85,8 +85,8 @@ static void note_failure(struct hold *hold, int error)
 }
 
 /*
- * EPERM: the hold was lost, which has been told. Other results need no care either: the library repeats a release
- * without an answer.
+ * EPERM means that the hold was lost, which has been reported. Other results can be ignored, too: the library repeats a
+ * release that was not answered.
  */
 static void give_back(struct hold *hold)
 {
@@ -95,8 +95,9 @@ static void give_back(struct hold *hold)
 }
 
 /*
- * ASKING to HELD; false if the hold was lost before: hold_lose() has noted a loss of this token or of a later token,
- * which is granted only after the end of this hold. The note is used once, so that each new try needs a new loss.
+ * Turns ASKING into HELD. False if the hold was lost before: hold_lose() has recorded a loss of this token or of a
+ * later one, which is granted only after the end of this hold. The record is used once, so that each new try needs a
+ * new loss.
  */
 static bool enter(struct hold *hold)
 {
@@ -116,8 +117,8 @@ static bool enter(struct hold *hold)
 }
 
 /*
- * Gives a hold that was lost before HELD back, and asks anew: no process has been told that the file is locked, so no
- * process needs to be told of the loss.
+ * If a hold was lost before HELD, gives it back and asks again: no process knows yet that the file is locked, so none
+ * needs to learn of the loss.
  */
 static bool get(struct hold *hold)
 {
@@ -141,12 +142,12 @@ static void await_end(struct hold *hold)
 }
 
 /*
- * The former hold is joined here and not in the main loop, because the unlock may last for command_timeout. The join
- * comes before the first request, so the new request is behind the waiters of other hosts (rule 5 of "Lock files" in
- * doc/design/preload.md).
+ * The former hold is joined here and not in the main loop, because its unlock may take up to command_timeout. The join
+ * comes before the first request, so that the new request queues after the waiters of other hosts (rule 5 of "Lock
+ * files" in doc/design/preload.md).
  *
- * The errands run in the order of their sending: on_granted always before on_over. After the last one the hold belongs
- * to the main loop alone, which frees it.
+ * Errands run in the order in which they were sent, so on_granted always comes before on_over. After the last errand
+ * the hold belongs to the main loop alone, which frees it.
  */
 static void *live(void *user)
 {
@@ -170,8 +171,8 @@ static void *live(void *user)
 /* ---- for the main loop ------------------------------------------------------------------- */
 
 /*
- * Copies the texts, because the texts of the wish lie in the question's buffer. GLib ends the keeper without memory;
- * then the leases end the holds.
+ * Copies the texts, because those of the wish are in the question's buffer. Without memory GLib ends the keeper; then
+ * the leases end the holds.
  */
 struct hold *hold_new(const struct wish *wish, const struct backing *backing)
 {
@@ -202,7 +203,7 @@ int hold_start(struct hold *hold, void (*on_granted)(void *hold), void (*on_over
     return error;
 }
 
-/* Posts once, also for several reasons: hold_revive() takes exactly one post back. */
+/* Posts once even if there are several reasons: hold_revive() takes exactly one post back. */
 void hold_end(struct hold *hold)
 {
     if (!hold->is_ending)
@@ -210,7 +211,7 @@ void hold_end(struct hold *hold)
     hold->is_ending = true;
 }
 
-/* The semaphore decides between the main loop and the thread: the one post goes to one of the two. */
+/* The semaphore decides between the main loop and the thread: only one of them gets the post. */
 bool hold_revive(struct hold *hold)
 {
     if (!hold->is_ending || sem_trywait(&hold->end) < 0)
@@ -246,7 +247,7 @@ enum hold_phase hold_phase(struct hold *hold)
     return phase;
 }
 
-/* With the guard held: the main loop may change the backings while the library's thread looks for the holders. */
+/* Takes the guard, because the main loop may change the backings while the library's thread looks for the holders. */
 static void copy_backings(const struct hold *hold, struct loss *loss)
 {
     for (int i = 0; i < BACKINGS; i++) {
@@ -261,8 +262,8 @@ static void copy_backings(const struct hold *hold, struct loss *loss)
 }
 
 /*
- * The loss may come before the hold's thread has returned from dmutex_lock() and set HELD, so an asking hold keeps the
- * token for enter(): the token of each lost hold of the name, because the token of the asking hold is not known here.
+ * The loss may come before the hold's thread has returned from dmutex_lock() and set HELD. So a hold that is asking
+ * keeps the token for enter(): the token of any lost hold with this name, because its own is not known here.
  */
 bool hold_lose(struct hold *hold, uint64_t token, struct loss *ret_loss)
 {
@@ -286,7 +287,7 @@ static bool is_same_file(const struct kernel_lock *one, const struct kernel_lock
     return strcmp(one->inode, other->inode) == 0 && one->device == other->device && one->number == other->number;
 }
 
-/* Reads the backings without the guard, as the main loop may: no other thread writes them. */
+/* Reads the backings without the guard, which the main loop may do: no other thread writes them. */
 bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
 {
     for (int i = 0; i < BACKINGS; i++)
@@ -295,7 +296,7 @@ bool hold_is_of(const struct hold *hold, const struct kernel_lock *lock)
     return false;
 }
 
-/* The former descriptors are closed without the guard: nobody but the main loop has them, as a loss has copies. */
+/* Closes the former descriptors without the guard: only the main loop has them, and a loss has copies. */
 static void set_backing(struct hold *hold, int place, const struct backing *backing)
 {
     struct backing former = hold->backings[place];

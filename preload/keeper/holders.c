@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Errors that mean that a process has ended, or closed a descriptor, while /proc is read. All others mean a doubt. */
+/* Errors that mean that a process ended, or closed a descriptor, while we read /proc. All others leave a doubt. */
 static enum sight sight_of_error(int error)
 {
     return error == 0 || error == ENOENT || error == ESRCH ? SIGHT_NONE : SIGHT_UNSURE;
@@ -32,7 +32,10 @@ static int open_thread(int folder, const char *thread)
     return open_folder(folder, path);
 }
 
-/* The descriptor is of the lock's file, or of another one that the kernel's lists do not tell apart. */
+/*
+ * Checks whether the descriptor is of the lock's file, or of another one that the kernel's lists cannot distinguish
+ * from it.
+ */
 static enum sight look_at_file(int folder, const char *fd, const struct kernel_lock *lock)
 {
     char path[16];
@@ -44,7 +47,7 @@ static enum sight look_at_file(int folder, const char *fd, const struct kernel_l
     return status.st_dev == lock->device && status.st_ino == lock->number ? SIGHT_HOLDER : SIGHT_NONE;
 }
 
-/* The kernel may tell no pid any more; another pid is the next owner's. */
+/* The kernel may no longer show a pid; if it shows another one, that is the next owner's. */
 static enum sight look_at_descriptor(int folder, const char *fd, const struct kernel_lock *lock)
 {
     struct kernel_lock found;
@@ -56,7 +59,7 @@ static enum sight look_at_descriptor(int folder, const char *fd, const struct ke
     return lock->device ? look_at_file(folder, fd, lock) : SIGHT_HOLDER;
 }
 
-/* Goes on from where the listing is. */
+/* Continues from where the listing is. */
 static struct dirent *next_number(DIR *listing)
 {
     struct dirent *entry;
@@ -67,7 +70,7 @@ static struct dirent *next_number(DIR *listing)
     return NULL;
 }
 
-/* NULL, with errno: the folder is gone, or this user may not list it. */
+/* NULL, with errno, if the folder is gone or this user may not list it. */
 static DIR *list(int folder, const char *name)
 {
     int fd = open_folder(folder, name);
@@ -78,7 +81,10 @@ static DIR *list(int folder, const char *name)
     return listing;
 }
 
-/* Looks for the lock at the folder of a process or thread; tells the descriptor. *ret_is_bare: none was seen at all. */
+/*
+ * Looks for the lock in the folder of a process or thread, and returns the descriptor. *ret_is_bare: no descriptor was
+ * seen.
+ */
 static enum sight find_at(int folder, const struct kernel_lock *lock, char ret_fd[12], bool *ret_is_bare)
 {
     DIR *descriptors = list(folder, "fd");
@@ -100,7 +106,7 @@ static enum sight find_at(int folder, const struct kernel_lock *lock, char ret_f
     return sight;
 }
 
-/* A process's folder is always its user's; what is in it is root's when the first thread has ended. */
+/* A process's folder always belongs to its user, but its contents belong to root once the first thread has ended. */
 static bool is_own(int folder)
 {
     struct stat status;
@@ -131,7 +137,7 @@ static enum sight find_in_threads(int folder, const struct kernel_lock *lock, st
     return sight;
 }
 
-/* Where the first thread has ended, the process shows no descriptor, but its other threads do. */
+/* If the first thread has ended, the process shows no descriptors, but its other threads do. */
 static enum sight find_in(int folder, const struct kernel_lock *lock, struct holder *ret_holder)
 {
     bool is_bare;
@@ -144,8 +150,8 @@ static enum sight find_in(int folder, const struct kernel_lock *lock, struct hol
 }
 
 /*
- * The next of all processes that has the file locked: the /proc folder, which the caller closes, or -1. Sets *is_unsure
- * if a process on the way could not be looked into, and leaves it otherwise.
+ * Finds the next process that has the file locked. Returns its /proc folder, which the caller closes, or -1. Sets
+ * *is_unsure if a process on the way could not be inspected, and otherwise leaves it unchanged.
  */
 static int next_holder(DIR *processes, const struct kernel_lock *lock, pid_t *ret_pid, struct holder *ret_holder,
                        bool *is_unsure)
@@ -187,7 +193,7 @@ bool holder_has_still(struct holder *known, const struct kernel_lock *lock)
     return has_still;
 }
 
-/* `needle` is in a line of the process's mappings. */
+/* True if a line of the process's mappings contains `needle`. */
 static bool has_mapping(int folder, const char *needle)
 {
     int fd = openat(folder, "maps", O_RDONLY | O_CLOEXEC);
@@ -206,7 +212,7 @@ static bool has_mapping(int folder, const char *needle)
     return is_found;
 }
 
-/* In the lists of mappings a blank stands before the inode's number. */
+/* In the list of mappings a blank precedes the inode number. */
 bool holders_map_file(const struct kernel_lock *lock)
 {
     DIR *processes = opendir("/proc");
@@ -228,7 +234,10 @@ bool holders_map_file(const struct kernel_lock *lock)
     return is_found;
 }
 
-/* True if /proc may leave out the processes of others (mount option hidepid=): the last mount there counts. */
+/*
+ * True if /proc may hide other users' processes (mount option hidepid=). If it is mounted more than once, the last
+ * mount counts.
+ */
 static bool is_hiding(void)
 {
     FILE *mounts = setmntent("/proc/self/mounts", "re");
@@ -248,9 +257,9 @@ static bool is_hiding(void)
 }
 
 /*
- * The remembered process costs one read; all processes with all their descriptors may be thousands of reads, and follow
- * only when the remembered process has the lock no more. A folder of /proc stands for one process for good: reads fail
- * if the pid is used again.
+ * The remembered process costs one read. All processes with all their descriptors may be thousands of reads, so they
+ * follow only if the remembered one no longer has the lock. A folder of /proc always stands for the same process: reads
+ * fail if the pid is used again.
  */
 enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *known)
 {
@@ -273,7 +282,7 @@ enum sight holders_look_at_all(const struct kernel_lock *lock, struct holder *kn
     return is_unsure || is_hiding() ? SIGHT_UNSURE : SIGHT_NONE;
 }
 
-/* One process is asked, not all: the lists of locks have spoken already. */
+/* Asks one process instead of all: the lists of locks have already been searched. */
 enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *known)
 {
     char path[32];
@@ -294,7 +303,7 @@ enum sight holders_look_at_owner(const struct kernel_lock *lock, struct holder *
     return sight;
 }
 
-/* The pids of /proc are ours, unless it is the /proc of another pid namespace, whose number of this process differs. */
+/* The pids in /proc are ours unless it belongs to another pid namespace; then its number for this process differs. */
 static bool are_pids_ours(void)
 {
     char pid[16];
@@ -305,9 +314,9 @@ static bool are_pids_ours(void)
 }
 
 /*
- * The folder stands for this very process, also if the pid is used again later; before Linux 5.1 the pid has to do, and
- * in containers whose filter answers EPERM to calls that it does not know. Then kill() is refused as well if the reason
- * was another.
+ * The folder stands for exactly this process, even if its pid is used again later. Before Linux 5.1 the pid has to do,
+ * and in containers whose filter answers EPERM to system calls that it does not know. If EPERM had another reason,
+ * kill() is refused, too.
  */
 static bool send_signal(int folder, pid_t pid, int number)
 {
@@ -320,7 +329,7 @@ static bool send_signal(int folder, pid_t pid, int number)
     return are_pids_ours() && kill(pid, number) == 0;
 }
 
-/* As much as there is room for, with a NUL; "" if the kernel does not tell. */
+/* Reads as much as fits, with a NUL; "" if the kernel does not say. */
 static void read_file(int folder, const char *name, char *ret_content, size_t room)
 {
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -331,7 +340,7 @@ static void read_file(int folder, const char *name, char *ret_content, size_t ro
         close(fd);
 }
 
-/* Reads the number of the process and the program's name as the kernel tells the name, without the newline. */
+/* Reads the process's number and the program's name as the kernel has it, without the newline. */
 static void describe(int folder, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM])
 {
     char number[16];
@@ -353,7 +362,7 @@ bool holders_find(const struct kernel_lock *lock, struct holder *known, pid_t *r
     return is_found;
 }
 
-/* The signals that are blocked or caught by the process, of the line that begins so. */
+/* True if the signal is in the set (blocked or caught) on the line that begins with `title`. */
 static bool has_signal(const char *status, const char *title, int number)
 {
     const char *line = strstr(status, title);
@@ -361,7 +370,7 @@ static bool has_signal(const char *status, const char *title, int number)
     return line && (strtoull(line + strlen(title), NULL, 16) >> (number - 1) & 1);
 }
 
-/* True if the signal has no effect: the kernel gives process 1 of a pid namespace none that it has not asked for. */
+/* True if the signal has no effect: process 1 of a pid namespace only gets signals that it asked for. */
 static bool is_spared(int folder, pid_t pid, int number)
 {
     char status[2048];

@@ -21,15 +21,15 @@
 #include "watch.h"
 
 /*
- * So many looks in a row must miss a lock if the kernel itself cannot be asked about the file; and so many if the file
- * is locked by a process that is out of sight: another container's, say.
+ * This many checks in a row must miss a lock if the kernel itself cannot be asked about the file; and this many if the
+ * file is locked by a process that we cannot see, in another container for example.
  */
 #define MISSING_IN_PIECES 3
 #define MISSING_THOUGH_LOCKED 10
 
 /*
- * All holds, also holds that no caller waits for any more. Changed by the main loop only, under the guard, and read by
- * the library's thread, also under the guard. The main loop itself reads without the guard.
+ * All holds, including those that no caller waits for any more. Only the main loop changes the list, with the guard
+ * held; the library's thread reads it with the guard held. The main loop itself reads it without.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static GList *holds;
@@ -51,7 +51,7 @@ static void take_out(struct hold *hold)
 }
 
 /*
- * True if the hold has the lock, and is to keep the lock. A hint, because the library's thread may lose the hold just
+ * True if the hold has the lock and should keep it. This is a hint, because the library's thread may lose the hold just
  * after; a lost hold is given back whatever the answer was.
  */
 static bool is_kept(struct hold *hold)
@@ -108,7 +108,7 @@ static void tell_jobs(const struct hold *hold, const struct loss *loss)
         alert(loss, line);
 }
 
-/* The line goes out before the signal, because the signal may end the process, and its reader would not know why. */
+/* The line is written before the signal is sent: the signal may end the process, and the reader would not know why. */
 static void punish(const struct hold *hold, const struct loss *loss)
 {
     int processes = 0;
@@ -130,10 +130,10 @@ static void punish(const struct hold *hold, const struct loss *loss)
 }
 
 /*
- * In the library's thread. Until the return no other process can own the name, unless the name was forced. So the
- * processes are told and signalled here, although that reads all of /proc under the guard, and the main loop waits for
- * the guard in add() and take_out(). Several holds may have the name, the former and the next: hold_lose() is true for
- * the hold of the token only.
+ * Runs in the library's thread. Until it returns no other process can own the name, unless the lock was broken by
+ * force. So the processes are told and signalled here, although that reads all of /proc with the guard held, and makes
+ * the main loop wait for the guard in add() and take_out(). Several holds may have the name, the former and the next
+ * one; hold_lose() is true only for the hold with the token.
  */
 static void on_lost(const char *name, uint64_t token, void *user)
 {
@@ -146,7 +146,7 @@ static void on_lost(const char *name, uint64_t token, void *user)
         if (strcmp(hold->wish.name, name) != 0 || !hold_lose(hold, token, &loss))
             continue;
         punish(hold, &loss);
-        sem_post(&hold->end); /* the main loop may post as well: one post is taken */
+        sem_post(&hold->end); /* the main loop may post as well; one post is taken */
     }
     pthread_mutex_unlock(&guard);
 }
@@ -154,8 +154,8 @@ static void on_lost(const char *name, uint64_t token, void *user)
 /* ---- what becomes of a question ---------------------------------------------------------- */
 
 /*
- * The caller does not wait any more: if the lock is granted, the keeper gives the lock back at once. Nothing breaks
- * dmutex_lock() off, so the thread goes on waiting, and adopt() may use it.
+ * The caller no longer waits: if the lock is granted, the keeper gives it back at once. Nothing can interrupt
+ * dmutex_lock(), so the thread goes on waiting, and adopt() may use it.
  */
 static void on_caller_gone(void *user)
 {
@@ -166,8 +166,8 @@ static void on_caller_gone(void *user)
 }
 
 /*
- * A hold has one caller at a time. Granted holds have none: the answer is sent, and the kernel's lock stands for the
- * process.
+ * A hold has at most one caller. A granted hold has none: the answer has been sent, and the kernel's lock stands for
+ * the process.
  */
 static void attach(struct hold *hold, struct caller *caller)
 {
@@ -183,10 +183,7 @@ static struct caller *detach(struct hold *hold)
     return caller;
 }
 
-/*
- * Two holds of one file, by flock() and by fcntl(), have one watch, because the kernel gives one number to a file, by
- * whatever path.
- */
+/* Two holds of one file, by flock() and by fcntl(), share one watch, because the kernel numbers files, not paths. */
 static void leave_file(const struct hold *hold)
 {
     bool is_shared = false;
@@ -201,8 +198,8 @@ static void leave_file(const struct hold *hold)
 }
 
 /*
- * A granted hold is a reason to live, an asking hold is none, but its caller is. watch_soon(), because the process may
- * have ended during the wait, before the file was watched.
+ * A granted hold is a reason to live. One that is asking is not, but its caller is. watch_soon() is called because the
+ * process may have ended during the wait, before the file was watched.
  */
 static void on_granted(void *user)
 {
@@ -222,13 +219,13 @@ static void on_granted(void *user)
 }
 
 /*
- * The thread has no more to do, so the join returns at once; another hold's thread may be the joiner. The list comes
- * first, the memory last, because on_lost() walks the list.
+ * The thread has nothing left to do, so the join returns at once; another hold's thread may do it instead. First the
+ * hold leaves the list, then its memory is freed, because on_lost() walks the list.
  */
 static void on_over(void *user)
 {
     struct hold *hold = user;
-    struct caller *caller = detach(hold); /* NULL, if the lock was granted */
+    struct caller *caller = detach(hold); /* NULL if the lock was granted */
 
     if (caller && hold->error == EBUSY)
         caller_answer(caller, "busy");
@@ -248,8 +245,8 @@ static void on_over(void *user)
 /* ---- questions --------------------------------------------------------------------------- */
 
 /*
- * An open descriptor of the file instead of one by O_PATH would keep the very lock alive that is looked after. The
- * module sends none.
+ * An open descriptor of the file, instead of one by O_PATH, would keep alive the very lock that we watch. The module
+ * sends none.
  */
 static int take_file(struct caller *caller)
 {
@@ -270,8 +267,8 @@ static struct backing take_backing(struct caller *caller, const struct wish *wis
 }
 
 /*
- * The hold of the name and file that a process still has, after a look. Without the look a process could share the hold
- * of a dead process, and lose the hold at the next look.
+ * Finds the hold of this name and file that a process still has, after a check. Without the check a process could share
+ * the hold of a dead process, and lose it at the next check.
  */
 static struct hold *find_kept(const struct wish *wish)
 {
@@ -287,10 +284,10 @@ static struct hold *find_kept(const struct wish *wish)
 }
 
 /*
- * A process that had the kernel's lock already has the distributed lock, too, unless the distributed lock was lost. A
- * process with a lock by flock() shares the lock with a process with a lock by fcntl(): programs take both, and would
- * wait for themselves (rule 6). A second process by the same kind is no sharer but a successor, because the kernel
- * gives an exclusive lock of a kind to one at a time.
+ * A process that already had the kernel's lock has the distributed lock, too, unless that was lost. A process with a
+ * flock() lock shares it with one that has a fcntl() lock: programs take both, and would wait for themselves (rule 6).
+ * A second process with a lock of the same kind does not share but succeeds, because the kernel gives an exclusive lock
+ * of a kind to one at a time.
  */
 static bool share(struct caller *caller, const struct wish *wish)
 {
@@ -306,7 +303,7 @@ static bool share(struct caller *caller, const struct wish *wish)
     return true;
 }
 
-/* The kernel's lock is left out: the new caller's lock takes the place of the former. */
+/* The kernel's lock is not compared: the new caller's lock replaces the former one. */
 static bool is_same_wish(const struct wish *one, const struct wish *other)
 {
     return one->is_try == other->is_try && one->lease_ms == other->lease_ms && one->linger_ms == other->linger_ms &&
@@ -315,8 +312,8 @@ static bool is_same_wish(const struct wish *one, const struct wish *other)
 }
 
 /*
- * A wait cannot be broken off, and a caller that gives up often comes back: then the caller goes on with the same place
- * in the queue. So there is one thread for an awaited file, however often the file is asked for.
+ * A wait cannot be interrupted, and a caller that gives up often comes back; then it continues with the same place in
+ * the queue. So there is only one thread for a file that is waited for, however often it is asked for.
  */
 static bool adopt(struct caller *caller, const struct wish *wish)
 {
@@ -336,9 +333,9 @@ static bool adopt(struct caller *caller, const struct wish *wish)
 }
 
 /*
- * The caller has the kernel's lock, so the former process has the lock no more, even if the keeper has not yet seen the
- * end. The new hold begins when the former hold is given back, and behind the waiters elsewhere (rule 5). A thread can
- * be joined once: a former hold that has a joiner is not found again.
+ * The caller has the kernel's lock, so the former process no longer has it, even if the keeper has not noticed yet. The
+ * new hold starts when the former one has been given back, and after the waiters elsewhere (rule 5). A thread can be
+ * joined only once, so a former hold that already has a joiner is not found again.
  */
 static struct hold *end_former(const struct kernel_lock *lock)
 {
@@ -356,7 +353,7 @@ static struct hold *end_former(const struct kernel_lock *lock)
 }
 
 /*
- * Without a thread the former hold stays ended, because the former process is gone all the same; only the join goes
+ * If no thread can be made, the former hold still ends, because its process is gone in any case; only the join goes
  * back to on_over().
  */
 static void start(struct caller *caller, const struct wish *wish)
@@ -382,7 +379,7 @@ static void start(struct caller *caller, const struct wish *wish)
     caller_fail(caller, ENOLCK, "the keeper of lock files cannot start a thread: look at ulimit and pids.max");
 }
 
-/* Notes what tells the file from others, if the kernel's name of its inode does not. */
+/* Records what identifies the file if the kernel's name for its inode does not. */
 static void tell_apart(struct kernel_lock *lock, int file)
 {
     char inode[sizeof lock->inode];
@@ -407,10 +404,7 @@ void holds_ask(struct caller *caller, const struct wish *asked)
         start(caller, &wish);
 }
 
-/*
- * An ending hold counts as this file's, because the hold is on its way back: the kernel decides between processes of
- * this host.
- */
+/* A hold that is ending still counts as this file's: the kernel decides between processes of this host. */
 enum holds_owner holds_who(const char *name, const char *path)
 {
     holds_look();
@@ -423,7 +417,7 @@ enum holds_owner holds_who(const char *name, const char *path)
     return HOLDS_NOTHING;
 }
 
-/* Leaves out the bytes that a terminal would obey. */
+/* Leaves out bytes that a terminal would obey. */
 static void add_clean(GString *to, const char *word)
 {
     char room[1024];
@@ -435,8 +429,8 @@ static void add_clean(GString *to, const char *word)
 }
 
 /*
- * Asks the kernel for the holder now, because the asking process may have ended and left the lock to a child. 0 and "?"
- * for a process of another user.
+ * Asks the kernel for the current holder, because the process that asked may have ended and left the lock to a child. 0
+ * and "?" for another user's process.
  */
 static void list_hold(GString *to, struct hold *hold)
 {
@@ -462,13 +456,12 @@ void holds_list(GString *to)
             list_hold(to, at->data);
 }
 
-/* ---- looking ----------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------ */
 
 /*
- * Whether /proc shows the lock, which is missing in the kernel's list. A list that comes in pieces while others lock
- * and unlock may leave the same lock out again and again, if the lock stands where two pieces meet (finding 41).
- * SIGHT_NONE is sure for a list that is whole; otherwise a process may have handed the lock on while the others were
- * looked into.
+ * Whether /proc shows a lock that is missing from the kernel's list. A list that comes in pieces while others lock and
+ * unlock may miss the same lock again and again, if it falls between two pieces (finding 41). SIGHT_NONE is certain
+ * only if the list is whole; otherwise a process may have passed the lock on while the others were inspected.
  */
 static enum sight look_for_holder(struct backing *backing, const struct proc_locks *locks, bool is_list_sure)
 {
@@ -478,8 +471,9 @@ static enum sight look_for_holder(struct backing *backing, const struct proc_loc
 }
 
 /*
- * Neither /proc nor the file tells. A list without gaps decides after some looks, as do processes that can all be seen;
- * else the lock goes on: a lock that ends too late makes others wait, a lock that ends too early lets two in.
+ * Called when neither /proc nor the file gives an answer. A complete list decides after some checks, and so do
+ * processes that can all be seen. Otherwise the lock goes on: a lock that ends too late makes others wait, but one that
+ * ends too early lets two in.
  */
 static bool is_missing_for_good(struct backing *backing, const char *path, bool is_sure)
 {
@@ -494,7 +488,7 @@ static bool is_missing_for_good(struct backing *backing, const char *path, bool 
     return false;
 }
 
-/* Once a process is known to have the lock, no list is read until the process has it no more. */
+/* Once a process is known to have the lock, the list is not read until it no longer has it. */
 static void remember_owner(struct backing *backing)
 {
     if (!backing->known.folder)
@@ -502,8 +496,8 @@ static void remember_owner(struct backing *backing)
 }
 
 /*
- * Doubt means "still locked", because a release too early lets two hosts in. What is listed may be another file's lock
- * if the list does not tell the two apart.
+ * Doubt means "still locked", because releasing too early lets two hosts in. A listed lock may be that of another file,
+ * if the list cannot distinguish the two.
  */
 static bool has_ended(struct backing *backing, const struct proc_locks *locks, const char *path)
 {
@@ -545,7 +539,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     return is_missing_for_good(backing, path, is_list_sure || sight == SIGHT_NONE);
 }
 
-/* The last lock stays noted: the next caller for this file is to wait until the lock is given back. */
+/* The last lock stays recorded: the next caller for this file must wait until the lock has been given back. */
 static void look_at(struct hold *hold, const struct proc_locks *locks)
 {
     int ended = -1, left = 0;
@@ -574,7 +568,7 @@ static bool is_any_kept(void)
     return is_any;
 }
 
-/* Asks the processes that are known to have the locks; true if they all have them. */
+/* Asks the processes that are known to have the locks. True if they all still have them. */
 static bool ask_known(struct hold *hold)
 {
     bool are_all = true;
@@ -599,9 +593,7 @@ static bool are_all_known(void)
     return are_all;
 }
 
-/*
- * Reads the list at most once for all holds. look_at() ends holds and frees none, so the walk goes on safely.
- */
+/* Reads the list at most once for all holds. look_at() ends holds but frees none, so the loop is safe. */
 bool holds_look(void)
 {
     struct proc_locks locks;
@@ -619,7 +611,7 @@ bool holds_look(void)
     return true;
 }
 
-/* Before the first thread of the library. */
+/* Call before the library's first thread starts. */
 void holds_begin(void)
 {
     is_list_complete = proc_locks_is_complete();

@@ -16,17 +16,19 @@
 #include "say.h"
 #include "shared/keeper_talk.h"
 
-#define GRACE_MS 500 /* the next lock often comes soon */
+#define GRACE_MS 500 /* the next lock often follows soon */
 #define AGAIN_MS 50
 #define REAPED_MS 1000
 
 static GMainLoop *loop;
 static const char *own_name;
-static struct stat name_at_start; /* the name may be removed by now, and be another keeper's */
+static struct stat name_at_start; /* the name may have been removed, and belong to another keeper now */
 static unsigned reasons;
 static guint timer; /* 0: none */
 
-/* By device and inode: after a cleaning of /tmp the same name may be the socket of the next keeper, which must stay. */
+/*
+ * Compares device and inode: after /tmp was cleaned, the name may be that of the next keeper's socket, which must stay.
+ */
 static bool has_own_name(void)
 {
     struct stat now;
@@ -51,16 +53,16 @@ static bool is_zombie_keeper(int pid)
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     file = fopen(path, "re");
     if (file && fscanf(file, "%*d (" KEEPER_PROGRAM ") %c", &state) != 1)
-        state = 0; /* another program */
+        state = 0; /* a different program */
     if (file)
         fclose(file);
     return state == 'Z';
 }
 
 /*
- * A keeper is an orphan, and the child of whoever gets orphans. In a container that may be the program itself, which
- * awaits the children that it knows and no others: an ended keeper remains as a zombie. So a keeper that finds one
- * lives on until it is gone, or each burst of locks would leave another.
+ * A keeper is an orphan, and becomes the child of whoever adopts orphans. In a container that may be the program
+ * itself, which only reaps the children that it knows, so an ended keeper remains a zombie. Therefore a keeper that
+ * finds a zombie keeper lives on until it is reaped; otherwise each burst of locks would leave another one.
  */
 static bool has_unreaped_sibling(void)
 {
@@ -78,7 +80,7 @@ static bool has_unreaped_sibling(void)
     return is_found;
 }
 
-/* A keeper that is not called any more has no reason to stay. */
+/* A keeper that nobody can call any more has no reason to stay. */
 static bool must_stay(void)
 {
     static bool is_told;
@@ -92,9 +94,9 @@ static bool must_stay(void)
 }
 
 /*
- * Under the guard no process starts another keeper, so a keeper that is called now is still the only keeper. A process
- * that connects after the look is in the queue of a closed socket: gets no answer, and asks anew. The guard is tried
- * and not awaited, because the main loop goes on answering meanwhile.
+ * While we hold the guard, no process starts another keeper, so a keeper that is called now is still the only one. A
+ * process that connects after the check is in the queue of a closed socket: it gets no answer, and asks again. We only
+ * try the guard, because the main loop must go on answering.
  */
 static bool leave_under_guard(void)
 {
@@ -108,7 +110,7 @@ static bool leave_under_guard(void)
     return is_free;
 }
 
-/* A keeper whose name is gone, perhaps with the folder, is not called any more. */
+/* A keeper whose name is gone, perhaps with its folder, is not called any more. */
 static bool leave(void)
 {
     bool is_free = has_own_name() ? leave_under_guard() : !is_called();
@@ -145,7 +147,7 @@ void life_remove(void)
         timer = g_timeout_add(GRACE_MS, on_time, NULL);
 }
 
-/* The reason that is added and removed starts the timer: a keeper that no process calls ends, too. */
+/* Adding and removing a reason starts the timer, so that a keeper that is never called also ends. */
 void life_run(const char *name)
 {
     own_name = name;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keeper's life: as long as a reason exists, and half a second more. Main loop only. */
+/* The keeper lives while there is a reason for it, and half a second longer. Main loop only. */
 #ifndef DM_PRELOAD_KEEPER_LIFE_H
 #define DM_PRELOAD_KEEPER_LIFE_H
 
-/* Serves until no reason is left; then no process finds this keeper any more. name: the socket's. */
+/* Serves until there is no reason left; after that no process finds this keeper. name: of the socket. */
 void life_run(const char *name);
 
-/* Adds a reason: a caller, a hold. The second takes a reason away. */
+/* Adds a reason, a caller or a hold; the second removes one. */
 void life_add(void);
 void life_remove(void);
 

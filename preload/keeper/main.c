@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dmutex-keeper SOCKET: keeps the distributed locks of lock files (doc/design/preload.md). The module of a preloaded
- * program starts the keeper, with the socket that SOCKET names and the socket's folder; there is no other use.
+ * program starts it, with the socket that SOCKET names and the socket's folder; it has no other use.
  */
 #include <dmutex/dmutex.h>
 
@@ -30,8 +30,8 @@
 /* ---- questions --------------------------------------------------------------------------- */
 
 /*
- * Returns the number of texts, which point into the question. The last text ends, because caller.c has put a NUL behind
- * the question; texts beyond TEXTS are left out.
+ * Returns the number of texts, which point into the question. The last one is terminated, because caller.c has put a
+ * NUL after the question. Texts beyond TEXTS are left out.
  */
 static int split(const char *question, size_t length, const char *ret_texts[TEXTS])
 {
@@ -56,9 +56,9 @@ static bool read_number(const char *text, unsigned limit, unsigned *ret_number)
 /*
  * try|wait new|again LEASE LINGER DOWN LOST KERNEL-LOCK NAME PATH
  *
- * Numbers are bounded here, because two become an enum and a signal; lease and linger are checked by the library. Words
- * other than "try" and "again" mean the other choice: the module of this version writes both, and KEEPER_VERSION keeps
- * other versions away.
+ * Numbers are checked here, because two of them become an enum and a signal; the library checks lease and linger. Any
+ * word other than "try" and "again" means the alternative: the module of this version writes both, and KEEPER_VERSION
+ * keeps other versions out.
  */
 static bool read_wish(const char *const texts[], struct wish *ret_wish)
 {
@@ -77,7 +77,7 @@ static bool read_wish(const char *const texts[], struct wish *ret_wish)
     return true;
 }
 
-/* F_GETLK of a file that the keeper itself holds needs no server: on this host the kernel knows better. */
+/* F_GETLK on a file that the keeper itself holds needs no server: on this host the kernel knows better. */
 static void on_test(struct caller *caller, const char *name, const char *path)
 {
     switch (holds_who(name, path)) {
@@ -102,8 +102,8 @@ static void on_list(struct caller *caller)
 }
 
 /*
- * "unlock" has no answer: the module does not wait, and the look finds out whether a lock has ended. An unknown
- * question gets an answer, because the asking process would wait for ever.
+ * "unlock" has no answer: the module does not wait, and the check finds out whether a lock has ended. An unknown
+ * question does get an answer, because the asking process would wait forever.
  */
 static void on_question(struct caller *caller, const char *question, size_t length)
 {
@@ -131,9 +131,10 @@ static void on_question(struct caller *caller, const char *question, size_t leng
 /* ---- the process ------------------------------------------------------------------------- */
 
 /*
- * The keeper ends when nothing is locked any more, and not before: the end of a service, or of the machine, signals all
- * processes, and the processes with locks here may have work to finish. SIGPIPE is among the signals: the reader of a
- * standard error may be gone. SIGXCPU and SIGXFSZ: the first program may have limits that its user cannot lift.
+ * The keeper ends when nothing is locked any more, and not before: when a service or the machine is shut down, all
+ * processes are signalled, but those with locks here may have work to finish. SIGPIPE is ignored because the reader of
+ * a standard error may be gone; SIGXCPU and SIGXFSZ because the first program may have had limits that its user cannot
+ * raise.
  */
 static void ignore_signals(void)
 {
@@ -144,12 +145,12 @@ static void ignore_signals(void)
 }
 
 /*
- * Reads the URL from the pipe, if the keeper was given a pipe; the URL is in no environment, which other processes
- * could read. The bytes are wiped, because the URL may have a password; the library has its own copy. Before the first
- * use of a mutex, after which the library takes no URL.
+ * Reads the URL from the pipe, if there is one; it is in no environment, which other processes could read. The bytes
+ * are wiped, because the URL may contain a password; the library has its own copy. This comes before the first use of a
+ * mutex, after which the library accepts no URL.
  *
- * The program may have read the URL as root, and be another user now: the kernel keeps that user's other processes away
- * from the program's memory, and is to keep them away from the keeper's.
+ * The program may have read the URL as root, and be another user now. The kernel keeps that user's other processes away
+ * from the program's memory, and must keep them away from the keeper's.
  */
 static void take_url(void)
 {
@@ -171,8 +172,8 @@ static void take_url(void)
 }
 
 /*
- * OnDown and OnLost of dmutex.conf are not for the keeper, which has locks of others, and does what the rules say. A
- * variable takes the place of its key.
+ * OnDown and OnLost of dmutex.conf are not for the keeper, which holds locks for others and does what the rules say.
+ * The variables override the keys.
  */
 static void settle_settings(void)
 {
@@ -190,8 +191,8 @@ static bool is_listening(int fd)
 }
 
 /*
- * In "/", so that the keeper keeps no file system from being unmounted. Signals, URL and log are settled before
- * the first thread.
+ * Runs in "/", so that the keeper does not prevent a file system from being unmounted. Signals, URL and log are set up
+ * before the first thread.
  */
 int main(int argc, char **argv)
 {

@@ -12,17 +12,17 @@
 #include "errand.h"
 
 /*
- * Belongs to the thread, and after the thread's errand to the main loop, which frees the probe. The lock of errand.c
- * orders the two.
+ * Belongs to the thread and, once the thread has sent its errand, to the main loop, which frees it. The lock of
+ * errand.c orders the two.
  */
 struct probe {
     struct caller *caller; /* the main loop's; NULL: gone */
     char *name;
-    int error, is_held; /* the thread's until the thread has told the main loop */
+    int error, is_held; /* the thread's, until it has sent its errand */
     char *sentence;
 };
 
-/* The thread ends within command_timeout, and cannot be broken off; the thread is no reason for the keeper to live. */
+/* The thread ends within command_timeout and cannot be interrupted. It is no reason for the keeper to live. */
 static void on_caller_gone(void *user)
 {
     struct probe *probe = user;
@@ -50,8 +50,8 @@ static void on_over(void *user)
 }
 
 /*
- * A thread, because the question may last for command_timeout, in which the main loop serves others. Looks without
- * locking: a trial lock would be a hold that other hosts see.
+ * Needs a thread, because the question may take command_timeout, while the main loop serves others. Looks without
+ * locking: others would see a trial lock as a hold.
  */
 static void *ask(void *user)
 {

@@ -15,16 +15,16 @@
 #define LOCK_ROOM 128
 
 /*
- * The kernel fills a page for each read, and stops before a lock that does not fit in. The next read goes on by number:
- * if enough locks have ended meanwhile, the next read finds nothing more (finding 131). So a list of more than half a
- * page may have been cut. A lock with a long line of waiters is a reason to stop sooner; therefore the list is read
- * twice, and a lock counts as listed that is in either list.
+ * The kernel fills a page per read, and stops before a lock that does not fit. The next read continues by number, and
+ * finds nothing more if enough locks have ended in between (finding 131). So a list of more than half a page may have
+ * been cut. A lock with many waiters can make the kernel stop sooner; therefore we read the list twice, and a lock
+ * counts as listed if it is in either.
  */
 #define WHOLE_MOST 2048
 #define LISTS 2
 #define CUT_AT (1 << 18)
 
-/* The kernel's number for the pid namespace of the boot (PROC_PID_INIT_INO), the same in every kernel since 3.8. */
+/* The kernel's number for the pid namespace of the boot (PROC_PID_INIT_INO); the same since Linux 3.8. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
 static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
@@ -35,7 +35,7 @@ static char *write_lock(const struct kernel_lock *lock, char room[LOCK_ROOM])
     return room;
 }
 
-/* A container may have an empty file in this place, which hides the kernel's list. */
+/* A container may have an empty file here, which hides the kernel's list. */
 static bool is_of_kernel(int file)
 {
     struct statfs status;
@@ -43,7 +43,7 @@ static bool is_of_kernel(int file)
     return fstatfs(file, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
-/* False if the list cannot be read. The room is static, because only the main loop reads. */
+/* False if the list cannot be read. The buffer is static, because only the main loop reads. */
 static bool read_all(GString *ret_content, size_t most)
 {
     static char piece[1 << 16];
@@ -68,7 +68,7 @@ static void note(struct proc_locks *locks, struct kernel_lock lock)
     g_hash_table_add(locks->taken, g_strdup(write_lock(&lock, room)));
 }
 
-/* Exclusive locks only: the keeper has no holds for shared ones. */
+/* Only exclusive locks: the keeper has no holds for shared ones. */
 static void note_lines(struct proc_locks *locks, const char *content)
 {
     struct kernel_lock lock;

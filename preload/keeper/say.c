@@ -50,7 +50,7 @@ static int connect_syslog(int type)
     return -1;
 }
 
-/* Waits a little for a daemon whose queue is full. */
+/* If the daemon's queue is full, waits a little. */
 static void send_line(int fd, const char *line, size_t length)
 {
     struct pollfd room = { .fd = fd, .events = POLLOUT };
@@ -60,8 +60,8 @@ static void send_line(int fd, const char *line, size_t length)
 }
 
 /*
- * Not by syslog(3), which waits as long as the daemon does not read: the thread that tells a loss, and the main loop,
- * must not wait. A daemon that takes streams ends a line by the NUL; the others cut it off.
+ * Does not use syslog(3), which waits as long as the daemon does not read: neither the thread that reports a loss nor
+ * the main loop may wait. A daemon that reads streams takes the NUL as the end of a line; the others remove it.
  */
 static void write_to_syslog(int priority, const char *message)
 {
@@ -73,7 +73,7 @@ static void write_to_syslog(int priority, const char *message)
     if (fd < 0 && errno == EPROTOTYPE)
         fd = connect_syslog(SOCK_STREAM);
     if (fd < 0)
-        return; /* no syslog here, as in most containers */
+        return; /* there is no syslog, as in most containers */
     strftime(date, sizeof date, "%b %e %T", localtime_r(&now, &local));
     length = snprintf(line, sizeof line, "<%d>%s " KEEPER_PROGRAM "[%d]: %s", LOG_DAEMON | priority, date,
                       (int)getpid(), message);
@@ -90,7 +90,7 @@ static int priority_of(int level)
 
 /* ---- the log ----------------------------------------------------------------------------- */
 
-/* One write() for a line, so that lines of several threads and keepers in one file stay whole (O_APPEND). */
+/* One write() per line, so that lines of several threads and keepers in one file stay whole (O_APPEND). */
 static void write_to_file(int level, const char *message)
 {
     static const char *const words[] = { "", "error", "warning", "info", "debug" };
@@ -101,7 +101,7 @@ static void write_to_file(int level, const char *message)
     g_free(line);
 }
 
-/* The library writes into DMUTEX_LOG's file without help. In any thread of the library or of a hold. */
+/* The library itself writes to DMUTEX_LOG's file. Called in any thread of the library or of a hold. */
 static void on_library_log(int level, const char *message, void *user)
 {
     (void)user;
@@ -123,7 +123,7 @@ void say_begin(void)
     dmutex_setlog_np(on_library_log, NULL);
 }
 
-/* A path or a name may have bytes that a terminal obeys. */
+/* A path or a name may contain bytes that a terminal would obey. */
 static char *format_clean(const char *format, va_list arguments)
 {
     g_autofree char *message = g_strdup_vprintf(format, arguments);

@@ -20,7 +20,7 @@ static bool is_for_writing(int fd)
     return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* A TCP connection as standard error is a service's dialogue with its client: a line of ours would break it. */
+/* If standard error is a TCP connection, it is a service's dialogue with its client, and our line would corrupt it. */
 static bool is_local_socket(int fd)
 {
     int domain = 0;
@@ -29,7 +29,7 @@ static bool is_local_socket(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-/* Whether the file is of a kind that has a reader. *ret_can_open: not a socket. */
+/* Whether the file is of a kind that has a reader. *ret_can_open: it is no socket. */
 static bool is_for_people(int fd, bool *ret_can_open)
 {
     struct stat status;
@@ -44,7 +44,7 @@ static bool is_for_people(int fd, bool *ret_can_open)
 
 /* ---- by O_PATH --------------------------------------------------------------------------- */
 
-/* A path of the keeper's own descriptor: what is opened is the very pipe or terminal that was handed over. */
+/* The path of a descriptor of our own: opening it opens the very pipe or terminal that was handed over. */
 static int open_descriptor(int fd, int flags)
 {
     char path[32];
@@ -53,13 +53,15 @@ static int open_descriptor(int fd, int flags)
     return open(path, flags | O_CLOEXEC);
 }
 
-/* O_NONBLOCK, because the reader may be slow; O_NOCTTY, because the keeper, a leader of its session, would get it. */
+/*
+ * O_NONBLOCK, because the reader may be slow; O_NOCTTY, because the keeper, a session leader, would get the terminal.
+ */
 static int open_anew(int weak)
 {
     return open_descriptor(weak, O_WRONLY | O_NONBLOCK | O_NOCTTY);
 }
 
-/* 0: another user's, which the keeper may not open. A FIFO without a reader now (ENXIO) may have one later. */
+/* 0: another user's, which the keeper may not open. A FIFO that has no reader now (ENXIO) may get one later. */
 static int weaken(int fd)
 {
     int weak = open_descriptor(fd, O_PATH), anew;
@@ -103,7 +105,7 @@ void voice_take(struct voice *ret_voice, int given, pid_t pid)
     *ret_voice = voice;
 }
 
-/* A process that cannot be looked into any more, because it has become another user, still has its standard error. */
+/* If a process can no longer be inspected, because it has become another user, it still has its standard error. */
 static bool has_still(const struct voice *voice)
 {
     struct stat own, now;
@@ -141,8 +143,8 @@ static ssize_t write_anew(int weak, const char *line)
 }
 
 /*
- * The flags belong to the job as well, so they stay as they are. Before Linux 6.4 a pipe does not know RWF_NOWAIT, and
- * the look before the write has to do.
+ * The flags are shared with the job, so they stay as they are. Before Linux 6.4 pipes do not know RWF_NOWAIT, and the
+ * check before the write has to do.
  */
 static ssize_t write_now(int fd, const char *line)
 {

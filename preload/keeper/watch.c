@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /*
- * A prompt comes a little before the change: the kernel says that a file is closed, and drops the locks then. So a
- * prompt is followed by many looks, at growing intervals.
+ * The prompt comes a little before the change: the kernel first reports that a file is closed, and then drops the
+ * locks. So a prompt is followed by many checks, at growing intervals.
  */
 #define FIRST_MS 2
 #define USUAL_MS 200
@@ -15,7 +15,7 @@
 static bool (*look_fn)(void);
 static guint timer; /* 0: none */
 static unsigned interval_ms;
-static int inotify = -1; /* -1: the kernel gives none; the timer will do */
+static int inotify = -1; /* -1: the kernel gives none, and the timer has to do */
 
 static gboolean on_time(gpointer user)
 {
@@ -28,7 +28,7 @@ static gboolean on_time(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* A look that is due at once stays due, because else a stream of prompts would put the look off for ever. */
+/* A check that is already due stays due; otherwise a stream of prompts would postpone it forever. */
 void watch_soon(void)
 {
     if (timer && interval_ms == FIRST_MS)
@@ -39,7 +39,7 @@ void watch_soon(void)
     timer = g_timeout_add(interval_ms, on_time, NULL);
 }
 
-/* Drops the names of the files, because each look is at all holds; many closed files are one prompt. */
+/* Ignores the names of the files, because each check covers all holds; many closed files are one prompt. */
 static gboolean on_event(gint fd, GIOCondition condition, gpointer user)
 {
     char events[4096];
@@ -61,7 +61,7 @@ void watch_begin(bool (*look)(void))
 }
 
 /*
- * Without inotify the number is -1 as well, and the timer's looks are all there is: ended locks are found later, never
+ * Without inotify this returns -1 as well, and only the timer prompts checks: ended locks are found later, but never
  * missed.
  */
 int watch_file(const char *path)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* When to look whether locks have ended.  Main loop only. */
+/* When to check whether locks have ended. Main loop only. */
 #ifndef DM_PRELOAD_KEEPER_WATCH_H
 #define DM_PRELOAD_KEEPER_WATCH_H
 
 #include <stdbool.h>
 
-/* The function looks; called as long as the result says that more is to look at. */
+/* The function does the check; it is called as long as it returns that there is more to watch. */
 void watch_begin(bool (*look)(void));
 
-/* Something may have changed: looks now, and often at first. */
+/* Something may have changed: checks now, and at first often. */
 void watch_soon(void);
 
-/* Closing this file is such a change. A number for watch_leave(), or -1. */
+/* Closing this file counts as a change. Returns a number for watch_leave(), or -1. */
 int watch_file(const char *path);
 void watch_leave(int number);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The request of a caller for a distributed lock. */
+/* A caller's request for a distributed lock. */
 #ifndef DM_PRELOAD_KEEPER_WISH_H
 #define DM_PRELOAD_KEEPER_WISH_H
 
@@ -8,10 +8,10 @@
 #include "shared/kernel_lock.h"
 #include "shared/rules.h"
 
-/* The texts belong to the wish. Lease and linger are in ms, 0: the default; on_lost is a signal's number, 0: none. */
+/* The texts belong to the wish. Lease and linger are in ms, 0: the default. on_lost is a signal, 0: none. */
 struct wish {
     bool is_try;
-    bool is_again; /* the caller had the kernel's lock before */
+    bool is_again; /* the caller already had the kernel's lock */
     unsigned lease_ms, linger_ms;
     enum rule_on_down on_down;
     int on_lost;

@@ -10,7 +10,7 @@
 
 #define FLAGS (O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
-/* Files and folders alone, because opening anything else may have effects. Any mode will do for a lock. */
+/* Only files and folders, because opening anything else may have side effects. For a lock any mode will do. */
 static int open_anew(int file)
 {
     char path[32];
@@ -26,7 +26,7 @@ static int open_anew(int file)
     return own < 0 ? 0 : own;
 }
 
-/* The lock itself is the only question that flock() knows. */
+/* The only way to ask flock() is to lock. */
 static enum witness_word ask_by_flock(int own)
 {
     if (flock(own, LOCK_SH | LOCK_NB) < 0)
@@ -35,7 +35,7 @@ static enum witness_word ask_by_flock(int own)
     return WITNESS_FREE;
 }
 
-/* A shared lock that is in the way shows that there is no exclusive one. */
+/* If a shared lock is in the way, there is no exclusive one. */
 static enum witness_word ask_by_fcntl(int own)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -45,7 +45,7 @@ static enum witness_word ask_by_fcntl(int own)
     return lock.l_type == F_WRLCK ? WITNESS_LOCKED : WITNESS_FREE;
 }
 
-/* The file stays open once it is: to close it would prompt the watch of the same file, which would ask again. */
+/* The file stays open from then on: closing it would prompt the watch of this file, which would ask again. */
 enum witness_word witness_ask(struct witness *witness, enum kernel_lock_kind kind)
 {
     if (!witness->own)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel itself says about a file's lock, asked through a descriptor of the keeper's own. /proc may hide a
- * lock or the process that has it; a lock that nobody has can be had. Main loop only.
+ * What the kernel itself says about a file's lock, asked through a descriptor of the keeper's own: /proc may hide a
+ * lock or the process that has it, but a lock that nobody has can be taken. Main loop only.
  */
 #ifndef DM_PRELOAD_KEEPER_WITNESS_H
 #define DM_PRELOAD_KEEPER_WITNESS_H
 
 #include "shared/kernel_lock.h"
 
-/* Begins with the file alone. 0: none. */
+/* Starts with the file only. 0: none. */
 struct witness {
     int file; /* by O_PATH, from the process that took the lock: keeps neither the file open nor the lock alive */
     int own;  /* the keeper's own open file, from the first question on */
@@ -17,16 +17,16 @@ struct witness {
 enum witness_word {
     WITNESS_LOCKED, /* a process has an exclusive lock of this kind */
     WITNESS_FREE,
-    WITNESS_SILENT /* the keeper cannot open the file, or must not: it is a device, say */
+    WITNESS_SILENT /* the keeper cannot open the file, or must not, because it is a device for example */
 };
 
 /*
- * A free flock() lock is taken, shared, and dropped at once: a process that tries the lock in that moment is told that
- * the lock is taken. So look into /proc first.
+ * If a flock() lock is free, takes it shared and drops it at once. A process that tries to lock at this moment finds it
+ * taken, so check /proc first.
  */
 enum witness_word witness_ask(struct witness *witness, enum kernel_lock_kind kind);
 
-/* Closes both. */
+/* Closes both descriptors. */
 void witness_dismiss(struct witness *witness);
 
 #endif

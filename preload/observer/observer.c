@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A module of `dmutex-run --list` alone: notes lock files that programs make by O_EXCL, link() or mkdir(), without a
- * lock of the kernel.  Such lock files cannot be distributed.  The usual module does not come between a program
- * and open().
+ * A module only for `dmutex-run --list`: records lock files that programs make with O_EXCL, link() or mkdir(), without
+ * a kernel lock. Such lock files cannot be distributed. The usual module does not intercept open().
  *
- * Each process adds lines to the file `made` in the folder that DMUTEX_LIST names: WAY RESULT PATH, with
- * a WAY of seen.h and a RESULT of 1 if the file was there already, else 0.  No malloc, no stdio.
+ * Each process adds lines to the file `made` in the folder that DMUTEX_LIST names: WAY RESULT PATH, where WAY is one of
+ * seen.h and RESULT is 1 if the file was there already, else 0. No malloc, no stdio.
  */
 #undef _FORTIFY_SOURCE /* with _FORTIFY_SOURCE open() cannot be defined */
 #include <dlfcn.h>
@@ -35,11 +34,11 @@ static struct {
     int (*mkdir)(const char *, mode_t);
 } real;
 
-static const char *list_folder; /* NULL: nothing is noted */
+static const char *list_folder; /* NULL: nothing is recorded */
 
 static void *find(const char *name)
 {
-    void *volatile found = dlsym(RTLD_NEXT, name); /* not as a jump: the caller says which is next */
+    void *volatile found = dlsym(RTLD_NEXT, name); /* not a tail call: the caller defines what is next */
 
     return found;
 }
@@ -56,7 +55,7 @@ __attribute__((constructor)) static void begin(void)
     list_folder = secure_getenv("DMUTEX_LIST");
 }
 
-/* Another library's constructor may be earlier. */
+/* Another library's constructor may run earlier. */
 static void get_ready(void)
 {
     if (!real.mkdir)
@@ -65,7 +64,7 @@ static void get_ready(void)
 
 /* ---- a note ------------------------------------------------------------------------------ */
 
-/* Adds the folder in which a relative path begins. */
+/* Adds the folder from which a relative path starts. */
 static void add_folder(struct text *text, int folder)
 {
     char link[40], path[1024];
@@ -81,7 +80,7 @@ static void add_folder(struct text *text, int folder)
     text_add(text, "/");
 }
 
-/* seen_open() comes to this module's own open() again, which notes exclusive calls alone. */
+/* seen_open() calls this module's own open(), which only records exclusive calls. */
 static void append(const char *line, size_t length)
 {
     int fd = seen_open(list_folder, MADE_FILE, O_WRONLY | O_APPEND);
@@ -91,7 +90,7 @@ static void append(const char *line, size_t length)
         return;
     dm_shield_raise(&shield);
     if (write(fd, line, length) < 0)
-        errno = 0; /* the list lacks the line */
+        errno = 0; /* the line is missing from the list */
     dm_shield_lower(&shield);
     close(fd);
 }
@@ -123,7 +122,7 @@ static bool is_exclusive(int flags)
     return (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
 }
 
-/* Callers give a mode with some flags only; without these flags libc does not look at the argument. */
+/* Callers pass a mode only with some flags; without them libc does not read the argument. */
 #define DEFINE_OPEN(name, parameters, arguments, folder)                  \
     EXPORT int name parameters                                            \
     {                                                                     \

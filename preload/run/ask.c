@@ -9,7 +9,7 @@
 #include "refuse.h"
 #include "shared/url_file.h"
 
-/* Hides all up to the last '@'. An '@' in the options hides too much, never too little. */
+/* Hides everything up to the last '@'. An '@' in the options hides too much, never too little. */
 char *ask_describe(const char *url)
 {
     const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
@@ -19,7 +19,7 @@ char *ask_describe(const char *url)
     return g_strdup_printf("%.*s***%s", (int)(scheme_end + 3 - url), url, at);
 }
 
-/* A file of the password (password_file=) is no secret: a path may be in the environment. */
+/* A password file (password_file=) is no secret: its path may be in the environment. */
 bool ask_is_secret(const char *url)
 {
     const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
@@ -43,8 +43,8 @@ static bool read_file(struct plan *plan, const char *path, GError **error)
 }
 
 /*
- * dmutex.conf(5), which is also the library's. The path is kept, because a password in Url= is handed on by the file
- * and not by the environment (set_server()). The path is absolute, as config/conffile.c makes it.
+ * dmutex.conf(5), which the library reads, too. Its path is kept, because a password in Url= is passed on through the
+ * file and not the environment (set_server()). The path is absolute; config/conffile.c makes it so.
  */
 static bool read_conffile(struct plan *plan, GError **error)
 {
@@ -62,9 +62,9 @@ static bool read_conffile(struct plan *plan, GError **error)
 }
 
 /*
- * First the preload configuration, then DMUTEX_URL, the file of an outer dmutex-run, dmutex.conf(5). The first one that
- * is there counts, and a file that cannot be used is a refusal: no other server is tried instead, because two programs
- * on two servers do not keep each other out.
+ * First the preload configuration, then DMUTEX_URL, the file of an outer dmutex-run, dmutex.conf(5). The first that
+ * exists counts. A file that cannot be used is a refusal, and no other server is tried, because two programs on two
+ * servers do not exclude each other.
  */
 bool ask_configure(struct plan *plan, GError **error)
 {
@@ -88,8 +88,9 @@ bool ask_configure(struct plan *plan, GError **error)
 }
 
 /*
- * By the first rule's name, because the rights of a user of the server may be for some groups of names only. A look,
- * never a lock. Starts the library's thread in this process, which execve() ends together with its sockets.
+ * Asks about the first rule's name, because the server may give its user rights for some groups of names only. It
+ * looks, and never locks. It starts the library's thread in this process, which execve() ends together with its
+ * sockets.
  */
 bool ask_server(const struct plan *plan, GError **error)
 {

@@ -15,8 +15,8 @@
 #define SCRIPT_ROOM 256 /* as much of the #! line as the kernel reads */
 
 /*
- * All or nothing: a file that is cut has no header here. Every offset and count of the file is untrusted, and is
- * bounded by this read.
+ * All or nothing: a truncated file has no header here. No offset or count in the file is trusted; this read bounds
+ * them.
  */
 static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 {
@@ -25,7 +25,7 @@ static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 
 /* ---- ELF --------------------------------------------------------------------------------- */
 
-/* The next segment of the type, from *index on; false: no more. */
+/* The next segment of this type, from *index on; false if there are no more. */
 static bool next_segment(int fd, const ElfW(Ehdr) *header, unsigned type, unsigned *index, ElfW(Phdr) *ret_segment)
 {
     if (header->e_phentsize != sizeof *ret_segment)
@@ -59,7 +59,7 @@ static void read_elf(int fd, const ElfW(Ehdr) *header, struct binary *binary)
     binary->kind = BINARY_ELF;
     binary->elf_class = header->e_ident[EI_CLASS];
     binary->byte_order = header->e_ident[EI_DATA];
-    binary->machine = header->e_machine; /* at the same place in both classes */
+    binary->machine = header->e_machine; /* at the same offset in both classes */
     if (binary->byte_order != OUR_ORDER)
         binary->machine = GUINT16_SWAP_LE_BE(header->e_machine);
     else if (binary->elf_class == OUR_CLASS)
@@ -67,8 +67,8 @@ static void read_elf(int fd, const ElfW(Ehdr) *header, struct binary *binary)
 }
 
 /*
- * Compared by subtraction, because the sum of two numbers from a rule may overflow. p_memsz and not p_filesz: a mutex
- * that begins as zeros has no bytes in the file.
+ * Compares by subtraction, because the sum of two numbers from a rule may overflow. Uses p_memsz, not p_filesz: a mutex
+ * that starts as zeros has no bytes in the file.
  */
 bool binary_is_writable(const char *path, uint64_t offset, size_t size)
 {
@@ -105,7 +105,7 @@ char *binary_machine(const struct binary *binary)
 
 /* ---- scripts ----------------------------------------------------------------------------- */
 
-/* `#! /bin/sh -e`: the kernel takes the first word, and all the rest as one argument. */
+/* `#! /bin/sh -e`: the kernel takes the first word, and everything after it as one argument. */
 static void read_script(const char *line, struct binary *binary)
 {
     g_autofree char *words = g_strstrip(g_strndup(line + 2, strcspn(line + 2, "\n")));
@@ -120,8 +120,8 @@ static void read_script(const char *line, struct binary *binary)
 /* ---- both -------------------------------------------------------------------------------- */
 
 /*
- * O_NONBLOCK, because the open() of a FIFO would wait. A file of the other class has e_machine at the same place and is
- * not read further: its offsets have another size.
+ * O_NONBLOCK, because opening a FIFO would wait. A file of the other class has e_machine at the same offset and is not
+ * read further: its offsets have another size.
  */
 void binary_read(const char *path, struct binary *ret_binary)
 {

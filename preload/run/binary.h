@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kind of a file, for the kernel that executes the file. */
+/* What kind of file it is to the kernel that executes it. */
 #ifndef DM_RUN_BINARY_H
 #define DM_RUN_BINARY_H
 
@@ -19,17 +19,17 @@ struct binary {
     unsigned char elf_class, byte_order; /* as in e_ident */
     unsigned machine;                    /* EM_... */
     char *interpreter;                   /* the script's, or the dynamic loader's path; NULL: a static program */
-    char *argument;                      /* of the script's interpreter; NULL */
+    char *argument;                      /* of the script's interpreter; may be NULL */
 };
 
-/* Reads the file without running the program. ELF of another class or order than ours: no interpreter. */
+/* Reads the file without running it. An ELF file of another class or byte order than ours has no interpreter here. */
 void binary_read(const char *path, struct binary *ret_binary);
 void binary_clear(struct binary *binary);
 
-/* True if so many bytes lie in memory that the file, ELF of our class, has loaded as writable. */
+/* True if these `size` bytes lie in memory that the file, an ELF file of our class, loads as writable. */
 bool binary_is_writable(const char *path, uint64_t offset, size_t size);
 
-/* "x86-64", or "machine 40". The caller frees the text. */
+/* "x86-64", or "machine 40". The caller frees it. */
 char *binary_machine(const struct binary *binary);
 
 #endif

@@ -8,8 +8,9 @@
 #define MAGIC "glibc-ld.so.cache1.1"
 
 /*
- * The form that ldconfig(8) of glibc 2.2 and later writes. Offsets of texts are from the head's beginning. The file is
- * not trusted: each count and offset is compared with the size, and an older form or a cut file is as good as none.
+ * The format that ldconfig(8) has written since glibc 2.2. Offsets of texts are relative to the header. The file is not
+ * trusted: each count and offset is compared with the size. An older format, or a truncated file, is treated as
+ * missing.
  */
 struct head {
     char magic[20];
@@ -31,7 +32,7 @@ struct cache {
     size_t count;
 };
 
-/* Returns "" if no text begins at the offset. */
+/* Returns "" if there is no text at the offset. */
 static const char *text_at(const struct cache *cache, uint32_t offset)
 {
     if (offset >= cache->size || !memchr(cache->bytes + offset, '\0', cache->size - offset))
@@ -39,7 +40,7 @@ static const char *text_at(const struct cache *cache, uint32_t offset)
     return cache->bytes + offset;
 }
 
-/* The count is compared by a division, because the product may overflow. */
+/* Checks the count by division, because the product may overflow. */
 static bool read_head(GMappedFile *file, struct cache *ret_cache)
 {
     const char *bytes = g_mapped_file_get_contents(file);
@@ -54,8 +55,8 @@ static bool read_head(GMappedFile *file, struct cache *ret_cache)
 }
 
 /*
- * Libraries for newer processors lie in folders below: which of these the loader takes depends on the processor, so
- * has_variants() of loaded.c tells of them instead.
+ * Libraries for newer processors are in subfolders. Which of them the loader takes depends on the processor, so
+ * has_variants() in loaded.c reports them instead.
  */
 static bool is_plain(const char *path)
 {
@@ -63,8 +64,8 @@ static bool is_plain(const char *path)
 }
 
 /*
- * ldconfig puts a new file in the place of the old, so the mapped bytes do not change. The flags of an entry are not
- * read: is_fit() looks at the library itself.
+ * ldconfig replaces the file, so the mapped bytes do not change. The flags of an entry are not read: is_fit() checks
+ * the library itself.
  */
 char *cache_find(const char *name, bool (*is_fit)(const char *path))
 {

@@ -13,8 +13,8 @@
 #include "refuse.h"
 
 /*
- * Starts the program with the signal mask that this process had. posix_spawn() and not fork(), because the library has
- * a thread here by now, and handlers for fork().
+ * Starts the program with the signal mask that this process had. Uses posix_spawn(), not fork(), because by now the
+ * library has a thread here, and fork handlers.
  */
 static int start(const char *path, char *const *command, char *const *environment, const sigset_t *mask, pid_t *ret_pid)
 {
@@ -31,7 +31,7 @@ static int start(const char *path, char *const *command, char *const *environmen
 }
 
 /*
- * False while the child runs. Stops with the child, as a shell with job control expects of a program that the shell has
+ * False while the child runs. Stops when the child stops, as a shell with job control expects of a program that it has
  * started.
  */
 static bool has_ended(pid_t pid, int *ret_status)
@@ -45,8 +45,8 @@ static bool has_ended(pid_t pid, int *ret_status)
 }
 
 /*
- * A signal from the terminal (si_code above 0, from the kernel) goes to the whole group, to which the child belongs:
- * the child has the signal already. SIGCONT is passed on always, because a second SIGCONT has no effect.
+ * A signal from the terminal (si_code > 0: from the kernel) goes to the whole group, so the child has it already.
+ * SIGCONT is always passed on, because a second one has no effect.
  */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
@@ -71,7 +71,7 @@ bool child_run(const char *path, char *const *command, char *const *environment,
     int reason;
     pid_t pid;
 
-    signal(SIGCHLD, SIG_DFL); /* a parent may have ignored SIGCHLD: then no wait could succeed */
+    signal(SIGCHLD, SIG_DFL); /* if our parent ignored SIGCHLD, no wait would succeed */
     pthread_sigmask(SIG_BLOCK, &signals, &mask);
     reason = start(path, command, environment, &mask, &pid);
     if (reason == 0)

@@ -8,9 +8,9 @@
 #include "refuse.h"
 #include "wording.h"
 
-#define LOCK "lock " /* how the section of a mutex begins */
+#define LOCK "lock " /* begins the section of a mutex */
 
-/* The settings that a mutex may have, by the names here and in DMUTEX_RULES. */
+/* The settings of a mutex, with their names here and in DMUTEX_RULES. */
 static const struct setting {
     const char *key, *word, *form;
 } settings[] = {
@@ -26,14 +26,14 @@ static const struct setting {
 };
 
 /*
- * A section's words for each of the settings, as ` word=value`; NULL: nothing. The texts are the plan's. So a copy of
- * the defaults is a plain copy, and a lock's own settings replace words in the copy.
+ * The settings of a section, each as ` word=value`; NULL: none. The texts belong to the plan. So copying the defaults
+ * is a plain copy, and a lock's own settings replace the copied ones.
  */
 struct values {
     const char *words[G_N_ELEMENTS(settings)];
 };
 
-/* The state of the reading. */
+/* The state while reading. */
 struct reader {
     struct plan *plan;
     const char *path;
@@ -77,8 +77,8 @@ static char *value_of(const struct reader *reader, const char *section, const ch
 /* ---- settings ---------------------------------------------------------------------------- */
 
 /*
- * ` word=value`, or NULL if the parser of rules refuses the words. By a trial with the module's own parser, so that
- * both can never differ in what a value may be.
+ * ` word=value`, or NULL if the parser of rules refuses it. Tries the module's own parser, so that the two can never
+ * differ on what a value may be.
  */
 static char *words_of(const struct setting *setting, const char *value)
 {
@@ -117,7 +117,7 @@ static const struct setting *setting_by_key(const char *key)
     return NULL;
 }
 
-/* The key that a person may have meant; NULL: nothing comes near. */
+/* The key that the user may have meant; NULL if none is similar. */
 static const char *meant(const char *key)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(settings); i++)
@@ -127,8 +127,8 @@ static const char *meant(const char *key)
 }
 
 /*
- * Unknown keys and sections are refused: of a misspelt key the default would count in silence, and a lock might be no
- * lock.
+ * Unknown keys and sections are refused: if a key is misspelt, the default would silently apply, and a lock might not
+ * be one.
  */
 static bool complain_of_key(const struct reader *reader, const char *section, const char *key, GError **error)
 {
@@ -139,7 +139,7 @@ static bool complain_of_key(const struct reader *reader, const char *section, co
     return complain(reader, section, key, sentence, error);
 }
 
-/* Reads all settings of the section. `others`: the keys that are no settings, and are left to the caller. */
+/* Reads all settings of the section. `others`: keys that are not settings, which are left to the caller. */
 static bool read_settings(const struct reader *reader, const char *section, const char *const others[],
                           struct values *values, GError **error)
 {
@@ -161,8 +161,8 @@ static bool read_settings(const struct reader *reader, const char *section, cons
 /* ---- sections ---------------------------------------------------------------------------- */
 
 /*
- * One section in all files, because config_lines_check() refuses a second one. The path is kept, because a password is
- * handed on by the file and not by the environment (set_server()).
+ * There is only one such section in all files, because config_lines_check() refuses a second. The path is kept, because
+ * a password is passed on through the file and not the environment (set_server()).
  */
 static bool read_server(const struct reader *reader, const char *section, GError **error)
 {
@@ -183,9 +183,9 @@ static bool read_server(const struct reader *reader, const char *section, GError
 }
 
 /*
- * The name of the condition variable at this place of Cond=. Each condition variable is separate, in the group of the
- * mutex, because two conditions of one name would take each other's signals: the first has the mutex's name, because
- * the names of both kinds are apart. A mutex without a slash is its own group, so the slash comes before the number.
+ * The name of the condition variable at this position of Cond=. Each is separate, in the mutex's group, because two
+ * conditions with one name would take each other's signals. The first has the mutex's name: names of mutexes and of
+ * conditions do not collide. A mutex without a slash is its own group, so the slash comes before the number.
  */
 static char *condition_name(const char *mutex, guint index)
 {
@@ -194,10 +194,9 @@ static char *condition_name(const char *mutex, guint index)
     return g_strdup_printf("%s%s%u", mutex, strchr(mutex, '/') ? "." : "/", index + 1);
 }
 
-/* Reads one value of Match= or Cond=. */
 /*
- * The values come without the escapes of the file, and get the escapes of DMUTEX_RULES. The order of the rules is the
- * order of the files and sections: the first rule that matches wins.
+ * Reads one value of Match= or Cond=. The file's escapes have been removed, and those of DMUTEX_RULES are added. The
+ * rules are in the order of files and sections: the first one that matches wins.
  */
 static bool read_rule(const struct reader *reader, const char *origin, const char *match, const char *name,
                       const char *words, GError **error)
@@ -211,7 +210,7 @@ static bool read_rule(const struct reader *reader, const char *origin, const cha
     return plan_read(reader->plan, reader->plan->rules, text->str, origin, error);
 }
 
-/* All mutexes of a section have the one name: they are one mutex, and exclude each other. */
+/* All mutexes of a section have the same name: they are one mutex, and exclude each other. */
 static bool read_mutexes(const struct reader *reader, const char *section, const char *words, GError **error)
 {
     g_auto(GStrv) values = values_of(reader, section, "Match", error);
@@ -250,7 +249,7 @@ static bool read_conditions(const struct reader *reader, const char *section, co
     return true;
 }
 
-/* Blanks around a name are refused, because a reader cannot see them, and the name would be another mutex. */
+/* Blanks around a name are refused: they are invisible, but would make it the name of another mutex. */
 static bool read_lock(const struct reader *reader, const char *section, GError **error)
 {
     static const char *const others[] = { "Match", "Cond", NULL };
@@ -272,8 +271,8 @@ static bool read_lock(const struct reader *reader, const char *section, GError *
 /* ---- files ------------------------------------------------------------------------------- */
 
 /*
- * Reads all but the locks: locks need the defaults, which may stand behind the locks or in another file. So each pass
- * is over all files.
+ * Reads everything except the locks: these need the defaults, which may follow them or be in another file. So each pass
+ * goes over all files.
  */
 static bool read_common(const struct reader *reader, GError **error)
 {
@@ -314,7 +313,7 @@ static GKeyFile *parse(const char *path, GHashTable *sections, GError **error)
 
     if (!text || !config_lines_check(sections, path, text, error))
         return NULL;
-    /* Keys of other languages would be dropped without a word: here such keys are unknown keys. */
+    /* Keys with a language would be silently dropped; with this flag they are unknown keys. */
     if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_KEEP_TRANSLATIONS, &reason)) {
         refuse(error, REFUSE_CONFIG, "%s: %s", path, reason->message);
         return NULL;
@@ -322,7 +321,7 @@ static GKeyFile *parse(const char *path, GHashTable *sections, GError **error)
     return g_steal_pointer(&file);
 }
 
-/* All files are parsed before any is used, because a section may be there twice in two files. */
+/* Parses all files before any is used, because a section may occur in two files. */
 static bool parse_all(const GPtrArray *paths, GPtrArray *files, GError **error)
 {
     g_autoptr(GHashTable) sections = config_lines_new();

@@ -14,8 +14,8 @@
 #define CONFIG_SYSTEM_FILE "/etc/dmutex/preload.conf"
 
 /*
- * Reads the files that config_files_find() names into the plan: the rules and the server. Refuses with file, section,
- * key, reason, and remedy.
+ * Reads the files that config_files_find() found into the plan: the rules and the server. A refusal names file,
+ * section, key, reason, and remedy.
  */
 bool config_read(struct plan *plan, const GPtrArray *paths, GError **error);
 

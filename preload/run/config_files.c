@@ -13,13 +13,13 @@
 #include "base/place.h"
 #include "refuse.h"
 
-#define LARGEST (4 << 20) /* bytes; a larger file is no configuration */
+#define LARGEST (4 << 20) /* bytes; anything larger is no configuration */
 
 /* ---- which ------------------------------------------------------------------------------- */
 
 /*
- * True also if the file cannot be looked at, or is a link to nothing: the read then refuses the file; else the file's
- * rules would silently be none.
+ * True even if the file cannot be examined, or is a dangling link: then reading it refuses it; otherwise its rules
+ * would silently be lost.
  */
 static bool is_there(const char *path)
 {
@@ -27,8 +27,8 @@ static bool is_there(const char *path)
 }
 
 /*
- * The file in a home that this user may not enter is another user's: setpriv(1), start-stop-daemon(8) and the like
- * change the user and leave HOME as it was. dmutex.conf is passed over in the same case.
+ * A file in a home that this user may not enter is another user's: setpriv(1), start-stop-daemon(8) and others change
+ * the user but leave HOME as it was. dmutex.conf is passed over in the same case.
  */
 static bool has_user_file(const char *path)
 {
@@ -39,8 +39,8 @@ static bool has_user_file(const char *path)
 }
 
 /*
- * A named file must be there: the user has asked for it. The path becomes absolute, because a dmutex-run inside the
- * command may run in another folder.
+ * A named file must exist, because the user has asked for it. Its path becomes absolute, because a dmutex-run inside
+ * the command may run in another folder.
  */
 static bool add_named(GPtrArray *paths, const char *path, const char *who, GError **error)
 {
@@ -56,9 +56,8 @@ static int compare(gconstpointer one, gconstpointer other)
 }
 
 /*
- * Adds the files of the directory in the order of the names, as every shell shows the files. Only *.conf, because
- * editors and dpkg leave other files behind. An absent directory is no fault; a directory that cannot be read is,
- * because its rules would silently be none.
+ * Adds the files of the directory, sorted by name as in every shell. Only *.conf, because editors and dpkg leave other
+ * files there. A missing directory is no fault; one that cannot be read is, because its rules would silently be lost.
  */
 static bool add_directory(GPtrArray *paths, const char *path, GError **error)
 {
@@ -78,7 +77,7 @@ static bool add_directory(GPtrArray *paths, const char *path, GError **error)
     return true;
 }
 
-/* NULL: no place is the user's, as for a user without HOME whom the system does not know; GLib would complain. */
+/* NULL if this user has no such place, as a user without HOME whom the system does not know; GLib would complain. */
 static char *find_user_file(void)
 {
     if (!g_getenv("XDG_CONFIG_HOME") && !g_getenv("HOME") && !getpwuid(getuid()))
@@ -86,7 +85,7 @@ static char *find_user_file(void)
     return g_build_filename(g_get_user_config_dir(), "dmutex", "preload.conf", NULL);
 }
 
-/* The first place with a file counts alone, and places are not merged: a user's file replaces the system's rules. */
+/* Only the first place with a file counts, and places are not merged: a user's file replaces the system's rules. */
 bool config_files_find(const char *option, const char *system_file, GPtrArray **ret_paths, GError **error)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -115,8 +114,8 @@ bool config_files_find(const char *option, const char *system_file, GPtrArray **
 /* ---- safe -------------------------------------------------------------------------------- */
 
 /*
- * The author of the rules decides if a program's locks hold, and which server the program asks: only the user and root
- * may write rules. Whether what has root's number is root's, in a user namespace, check_way() finds out.
+ * Whoever writes the rules decides whether a program's locks hold, and which server it asks. So only this user and root
+ * may have written them. check_way() finds out whether root's number means root, in a user namespace.
  */
 static bool check_owner(const char *path, const struct stat *status, GError **error)
 {
@@ -130,9 +129,9 @@ static bool check_owner(const char *path, const struct stat *status, GError **er
 }
 
 /*
- * A user with write access to a directory above the file, or to a link on the way, can put another file in this file's
- * place. So each directory and link is checked, and must lead to the open file: the file was opened before the walk,
- * and device and inode tell an exchange in between.
+ * A user who can write to a directory above the file, or to a link on the way, can put another file in its place. So
+ * each directory and link is checked, and must lead to the file that is open: it was opened first, and device and inode
+ * reveal an exchange in between.
  */
 static bool check_way(const char *path, const struct stat *status, GError **error)
 {
@@ -151,7 +150,7 @@ static bool check_way(const char *path, const struct stat *status, GError **erro
            refuse(error, REFUSE_CONFIG, "%s: was exchanged while it was read: try again", path);
 }
 
-/* GKeyFile wants UTF-8. */
+/* GKeyFile requires UTF-8. */
 static char *read_text(int fd, const char *path, GError **error)
 {
     size_t length;
@@ -188,7 +187,7 @@ static char *load(int fd, const char *path, GError **error)
     return read_text(fd, path, error);
 }
 
-/* The reason why a file cannot be opened. */
+/* Reports why a file cannot be opened. */
 static void refuse_open(const char *path, int reason, GError **error)
 {
     g_autofree char *target = reason == ENOENT ? g_file_read_link(path, NULL) : NULL;

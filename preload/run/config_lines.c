@@ -10,7 +10,7 @@ GHashTable *config_lines_new(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
-/* Over all files: a section that is there twice would be merged, and the last key would win. */
+/* For all files: a section that occurs twice would be merged, and the last key would win. */
 static bool note_section(GHashTable *sections, const char *section, const char *place, GError **error)
 {
     const char *before = g_hash_table_lookup(sections, section);
@@ -21,7 +21,7 @@ static bool note_section(GHashTable *sections, const char *section, const char *
     return true;
 }
 
-/* Within a section. The remedy names the semicolon, because Match= takes several values in one line. */
+/* Within a section. The message mentions the semicolon, because Match= takes several values on one line. */
 static bool note_key(GHashTable *keys, const char *key, const char *section, const char *place, GError **error)
 {
     const char *before = g_hash_table_lookup(keys, key);
@@ -34,7 +34,7 @@ static bool note_key(GHashTable *keys, const char *key, const char *section, con
     return true;
 }
 
-/* `[lock a]` of a line `[lock a] `; an odd line is left to GKeyFile, which refuses it with its own words. */
+/* `[lock a]` of a line `[lock a] `. A malformed line is left to GKeyFile, which refuses it with its own message. */
 static char *section_of(const char *line)
 {
     const char *end = strchr(line, ']');
@@ -47,10 +47,7 @@ static char *key_of(const char *line)
     return g_strchomp(g_strndup(line, strcspn(line, "=")));
 }
 
-/*
- * Runs before GKeyFile reads the same text, and refuses nothing else than repetitions: all other faults are told by
- * GKeyFile.
- */
+/* Runs before GKeyFile reads the same text, and only refuses repetitions; GKeyFile reports all other faults. */
 bool config_lines_check(GHashTable *sections, const char *path, const char *text, GError **error)
 {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);

@@ -11,11 +11,11 @@
 #include "shared/url_file.h"
 #include "wording.h"
 
-#define LONGEST (128 * 1024 - 32) /* bytes that execve() takes for one variable, with the variable's name */
+#define LONGEST (128 * 1024 - 32) /* bytes that execve() accepts for one variable, including its name */
 
 /*
- * Variables that --dry-run shows if the command gets another value. DMUTEX_USED is none of these: the memory is made
- * just before the command starts.
+ * Variables that --dry-run shows if their values for the command differ. DMUTEX_USED is not among them: its memory is
+ * made just before the command starts.
  */
 static const char *const ours[] = { "LD_PRELOAD",  "DMUTEX_URL",  "DMUTEX_MAP",     "DMUTEX_RULES",
                                     "DMUTEX_CONF", "DMUTEX_LIST", URL_FILE_VARIABLE };
@@ -26,8 +26,8 @@ static void set(char ***environment, const char *name, const char *value)
 }
 
 /*
- * An empty list is no variable: an inherited variable of an outer dmutex-run must not go on. The limit is the kernel's
- * (MAX_ARG_STRLEN), and execve() would say E2BIG only.
+ * An empty list removes the variable: one inherited from an outer dmutex-run must not stay in force. The limit is the
+ * kernel's (MAX_ARG_STRLEN); execve() would only say E2BIG.
  */
 static bool set_rules(char ***environment, const char *name, const GArray *list, GError **error)
 {
@@ -44,8 +44,8 @@ static bool set_rules(char ***environment, const char *name, const GArray *list,
 }
 
 /*
- * The module must find the file that was checked. The module reads the file without GKeyFile, so that way of reading is
- * tried here, too.
+ * The module must find the file that was checked. It reads the file without GKeyFile, so that way of reading is tried
+ * here, too.
  */
 static bool check_file(const struct plan *plan, GError **error)
 {
@@ -67,8 +67,8 @@ static void warn_of_readers(const char *path)
 }
 
 /*
- * A password stays in the file: all programs that the command starts inherit the environment. Of the two variables one
- * is removed, because the module would take an inherited DMUTEX_URL.
+ * A password stays in the file, because all programs that the command starts inherit the environment. One of the two
+ * variables is removed, because the module would use an inherited DMUTEX_URL.
  */
 static bool set_server(char ***environment, const struct plan *plan, GError **error)
 {
@@ -85,9 +85,7 @@ static bool set_server(char ***environment, const struct plan *plan, GError **er
     return true;
 }
 
-/*
- * Made from a copy, because the library may have a thread here by now, and setenv() is not safe beside other threads.
- */
+/* Made from a copy, because the library may have a thread here by now, and setenv() is not thread-safe. */
 bool environment_make(const struct plan *plan, const char *config, char ***ret_environment, GError **error)
 {
     g_auto(GStrv) environment = g_get_environ();
@@ -136,7 +134,7 @@ void environment_print(char *const *environment, char *const *command)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(ours); i++) {
         const char *before = g_getenv(ours[i]), *now = g_environ_getenv((char **)environment, ours[i]);
-        const char *value = now || !before ? now : ""; /* empty is as good as not there */
+        const char *value = now || !before ? now : ""; /* empty is the same as missing */
         g_autofree char *shown = NULL, *quoted = NULL;
 
         if (!value || g_strcmp0(value, before) == 0)

@@ -8,7 +8,9 @@
 #include "refuse.h"
 #include "wording.h"
 
-/* -e before DMUTEX_MAP, because the first rule that matches wins, and the command line is nearest to the command. */
+/*
+ * -e comes before DMUTEX_MAP, because the first rule that matches wins, and the command line is closest to the command.
+ */
 static bool gather_map(struct plan *plan, const GPtrArray *map, GError **error)
 {
     const char *environment = g_getenv("DMUTEX_MAP");
@@ -19,7 +21,7 @@ static bool gather_map(struct plan *plan, const GPtrArray *map, GError **error)
     return !environment || plan_read(plan, plan->map, environment, "DMUTEX_MAP", error);
 }
 
-/* The path of a named file is given back, because a dmutex-run inside the command shall read the same file. */
+/* Returns the path of a named file, because a dmutex-run inside the command must read the same file. */
 bool gather(struct plan *plan, const struct options *options, char **ret_config, GError **error)
 {
     const char *inherited = g_getenv("DMUTEX_RULES"), *environment = g_getenv("DMUTEX_CONF");
@@ -45,7 +47,7 @@ static bool is_of_shared_memory(const struct rule *rule)
 }
 
 /*
- * The first rule with the same words for the same program; first match wins. An earlier rule without Program= is for
+ * The first rule with the same text for the same program; the first match wins. An earlier rule without Program= is for
  * all programs, and hides the later rule, too.
  */
 static const struct planned *first_like(const struct plan *plan, unsigned index, const char *words)
@@ -68,8 +70,8 @@ static bool is_lock_of_file(const struct rule *rule)
 }
 
 /*
- * The kernel keeps the two kinds of locks apart, and the keeper asks the server once for a file of this host: so a
- * name that has both kinds is one lock between hosts, and two on each.
+ * The kernel keeps the two kinds of locks apart, and the keeper asks the server once for a file of this host. So a name
+ * that has both kinds is one lock between hosts, but two on each.
  */
 static void advise_kinds(const struct plan *plan, unsigned index)
 {
@@ -88,7 +90,7 @@ static void advise_kinds(const struct plan *plan, unsigned index)
     }
 }
 
-/* Advice, never a refusal: all cases are allowed, and may be meant. */
+/* Advice, never a refusal: all of this is allowed, and may be intended. */
 void gather_advise(const struct plan *plan, bool is_check)
 {
     for (unsigned i = 0; i < plan_count(plan); i++) {

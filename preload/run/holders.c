@@ -16,8 +16,8 @@
 #define PATIENCE_MS 5000
 
 /*
- * The keeper's lines; NULL: the keeper has ended, or does not answer. The patience bounds one keeper that is stopped;
- * the keeper has replaced the bytes that a terminal would obey.
+ * The keeper's lines; NULL if it has ended, or does not answer. The time limit is for a keeper that is stopped. The
+ * keeper has replaced the bytes that a terminal would obey.
  */
 static char *ask(int connection)
 {
@@ -33,7 +33,7 @@ static char *ask(int connection)
     return g_steal_pointer(&answer);
 }
 
-/* dm_place_connect() checks that the listener is this user, because any text of the listener is printed. */
+/* dm_place_connect() checks that this user is listening, because whatever the listener sends is printed. */
 static void print_keeper(int folder, const char *name)
 {
     struct dm_fault fault;
@@ -41,7 +41,7 @@ static void print_keeper(int folder, const char *name)
     g_autofree char *lines = NULL;
 
     if (connection < 0)
-        return; /* of a killed keeper */
+        return; /* left by a killed keeper */
     lines = ask(connection);
     close(connection);
     if (lines)
@@ -50,7 +50,7 @@ static void print_keeper(int folder, const char *name)
         say_warning("the keeper at %s does not answer", name);
 }
 
-/* By a second descriptor, because the folder itself is open by O_PATH, which cannot be listed. */
+/* Uses a second descriptor, because the folder itself is open with O_PATH, which cannot be listed. */
 static void print_all(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -65,8 +65,8 @@ static void print_all(int folder)
 }
 
 /*
- * No folder means no keeper, which is no failure. Slashes at the end go, because the last part of the path is the
- * folder to check.
+ * If there is no folder, there is no keeper, which is no failure. Trailing slashes are removed, because the last part
+ * of the path is the folder to check.
  */
 bool holders_print(GError **error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* --holders: which processes of this host have the lock files that this user's keepers hold elsewhere. */
+/* --holders: which processes of this host have the lock files for which this user's keepers hold distributed locks. */
 #ifndef DM_RUN_HOLDERS_H
 #define DM_RUN_HOLDERS_H
 

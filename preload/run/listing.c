@@ -21,8 +21,8 @@
 #define LARGEST_MADE (64 << 20) /* bytes of MADE_FILE that are read */
 
 /*
- * One line, from all processes that have used the object. The rule is the key: two objects with one rule are one to the
- * module.
+ * One line, for all processes that have used the object. The rule is the key: to the module, two objects with the same
+ * rule are one.
  */
 struct line {
     char *rule;
@@ -35,16 +35,16 @@ enum nameless { IN_NO_FILE, IN_NO_BUILD, NAMELESS_COUNT };
 
 struct listing {
     GPtrArray *lines;
-    GHashTable *by_rule;               /* the same; owns nothing */
-    uint64_t nameless[NAMELESS_COUNT]; /* uses, not objects: the module does not tell the objects apart */
+    GHashTable *by_rule;               /* the same lines; does not own them */
+    uint64_t nameless[NAMELESS_COUNT]; /* uses, not objects: the module cannot tell the objects apart */
     bool is_full;
 };
 
 /* ---- the rule of an object --------------------------------------------------------------- */
 
 /*
- * A symbol, if a rule with the symbol leads back to the same place: names of static objects may be repeated. A name
- * with an offset is split, because the rule has the two apart.
+ * A symbol, if a rule with it leads back to the same place: names of static objects may occur more than once. A name
+ * with an offset is split, because the rule has them separately.
  */
 static char *rule_by_symbol(const struct seen *seen)
 {
@@ -63,7 +63,7 @@ static char *rule_by_symbol(const struct seen *seen)
     return wording_of_rule(&rule);
 }
 
-/* Only with a build-id: in another build the offset would name some other variable, and the module could not tell. */
+/* Only with a build-id: in another build the offset would be some other variable, and the module could not tell. */
 static char *rule_by_offset(const struct seen *seen)
 {
     char id[ELF_BUILD_ID_ROOM];
@@ -94,7 +94,10 @@ static char *rule_by_file(const struct seen *seen)
     return wording_of_rule(&rule);
 }
 
-/* NULL: the object has no rule, and *ret_why says why. A deleted file is found under its former name no more. */
+/*
+ * NULL if there is no rule for the object; *ret_why says why. A deleted file can no longer be found under its former
+ * name.
+ */
 static char *rule_of(const struct seen *seen, enum nameless *ret_why)
 {
     char *rule;
@@ -151,8 +154,8 @@ static void add(struct listing *listing, const struct seen *seen)
 }
 
 /*
- * A file of the folder, which must be no link, up to `most` bytes; NULL: it is none of ours. By descriptors, because a
- * folder that a cleaner of /tmp has removed meanwhile may be a stranger's now.
+ * Reads a file of the folder, which must not be a link, up to `most` bytes; NULL if it is not ours. Uses descriptors,
+ * because a cleaner of /tmp may have removed the folder, and a stranger may have made it again.
  */
 static char *read_all(int folder, const char *name, size_t most, size_t *ret_length)
 {
@@ -177,8 +180,9 @@ static char *read_all(int folder, const char *name, size_t most, size_t *ret_len
 }
 
 /*
- * The process may still run. The file was made in full size at once. `kind` is written last, so an entry with a kind is
- * whole; but any process of the command may have written here, so the version is compared and the path is ended.
+ * The process may still be running. Its file was made in full size at once. `kind` is written last, so an entry that
+ * has a kind is complete; but any process of the command may have written here, so the version is compared and the path
+ * terminated.
  */
 static void read_file(struct listing *listing, int folder, const char *name)
 {
@@ -214,7 +218,7 @@ static void for_each_file(int folder, void (*visit)(struct listing *, int, const
 
 /* ---- printed ----------------------------------------------------------------------------- */
 
-/* Puts the most used first; equal counts are sorted by rule, so that two runs can be compared. */
+/* The most used come first. Equal counts are sorted by rule, so that two runs can be compared. */
 static int compare(gconstpointer one, gconstpointer other)
 {
     const struct line *left = *(struct line *const *)one, *right = *(struct line *const *)other;
@@ -224,7 +228,7 @@ static int compare(gconstpointer one, gconstpointer other)
     return strcmp(left->rule, right->rule);
 }
 
-/* Returns the reason not to propose the rule, because the program would fail under that rule; or NULL. */
+/* Why the rule should not be proposed, namely that the program would fail under it; or NULL. */
 static const char *objection_to(const struct line *line)
 {
     if (line->kind == SEEN_FCNTL && (line->bits & SEEN_PART))
@@ -285,9 +289,9 @@ static void take_made(GHashTable *all, const char *line)
 }
 
 /*
- * Programs make ordinary new files and folders in the same way: names and repetitions tell lock files. A guess, printed
- * as a remark and never as a rule. Folders count by name only, because programs make the same folder again at each
- * start.
+ * Programs make ordinary new files and folders in the same way; names and repetition suggest a lock file. This is a
+ * guess, printed as a remark and never as a rule. Folders count by name only, because programs make the same folder
+ * again at each start.
  */
 static bool is_like_lock(const char *path, const struct made *made)
 {
@@ -364,7 +368,7 @@ void listing_print(int folder, FILE *to)
 }
 
 /*
- * The folder has mode 0700 and a random name, because the reports have paths. If another user could exchange it, no
+ * The folder has mode 0700 and a random name, because the reports contain paths. If another user could exchange it, no
  * process would report there, and the list would be empty without a reason.
  */
 bool listing_make(char **ret_path, int *ret_folder, GError **error)
@@ -394,7 +398,7 @@ static void remove_file(struct listing *listing, int folder, const char *name)
     unlinkat(folder, name, 0);
 }
 
-/* No folder below is expected: a command that has made one keeps it, and the removal fails in silence. */
+/* There should be no subfolders: if the command has made one, it stays, and the removal fails silently. */
 void listing_remove(int folder, const char *path)
 {
     for_each_file(folder, remove_file, NULL);

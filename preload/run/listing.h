@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Output of --list: rules for all objects that the command used, from the notes of the module (seen.h). */
+/* Output of --list: rules for all objects that the command used, from what the module recorded (seen.h). */
 #ifndef DM_RUN_LISTING_H
 #define DM_RUN_LISTING_H
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /*
- * Prints the counts in the files of the folder, the most used object first:
+ * Prints the counts from the files in the folder, the most used object first:
  *
  *     COUNT  RULE  [# remark]
  *
@@ -16,7 +16,7 @@
  */
 void listing_print(int folder, FILE *to);
 
-/* Makes the folder: the path, which the caller frees, and a descriptor by O_PATH. */
+/* Makes the folder. Returns its path, which the caller frees, and a descriptor by O_PATH. */
 bool listing_make(char **ret_path, int *ret_folder, GError **error);
 
 /* Removes the files in the folder and the folder; closes the descriptor. */

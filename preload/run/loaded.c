@@ -11,22 +11,22 @@
 #include "shared/elffile.h"
 #include "shared/text.h"
 
-/* One file, with the entries for the loader. */
+/* One file, with its entries for the loader. */
 struct file {
     char *path;
-    const struct file *parent; /* the file with the DT_NEEDED; NULL: the program */
+    const struct file *parent; /* the file with the DT_NEEDED; NULL: this is the program */
     GPtrArray *needed;
     char *rpath, *runpath; /* NULL: none */
 };
 
 /*
- * The state of one search. Each name is searched once, by the first file that needs it, as the loader does: a later
- * file gets the same library, whatever its own paths say.
+ * The state of one search. Like the loader, we search each name once, for the first file that needs it: a later file
+ * gets the same library, whatever its own paths say.
  */
 struct search {
     GPtrArray *files;  /* of struct file, in the order of loading */
     GPtrArray *loaded; /* of struct loaded; the same files */
-    GHashTable *names; /* of libraries after their search */
+    GHashTable *names; /* of libraries already searched */
 };
 
 static void free_loaded(gpointer pointer)
@@ -51,7 +51,7 @@ static void free_file(gpointer pointer)
 
 /* ---- where ------------------------------------------------------------------------------- */
 
-/* True if the file is of the kind of this machine. The loader passes over foreign files. */
+/* True if the file is for this kind of machine. The loader passes over others. */
 static bool is_fit(const char *path)
 {
     struct binary own, binary;
@@ -66,8 +66,8 @@ static bool is_fit(const char *path)
 }
 
 /*
- * Expands $ORIGIN to the folder of the file. NULL: another word, known to the loader only. The folder is passed over
- * then; a wrong guess would examine a library that is never loaded.
+ * Replaces $ORIGIN by the folder of the file. NULL if there is another token, which only the loader knows; then the
+ * folder is passed over, because with a wrong guess we would examine a library that is never loaded.
  */
 static char *expand(const char *text, const struct file *file)
 {
@@ -86,7 +86,7 @@ static char *find_in_folder(const char *folder, const char *name)
     return is_fit(path) ? g_steal_pointer(&path) : NULL;
 }
 
-/* Looks in the folders of a list like "/a:/b"; `file` gives $ORIGIN.  list NULL: no folder. */
+/* Searches the folders of a list like "/a:/b"; `file` defines $ORIGIN. list NULL: no folder. */
 static char *find_in_list(const char *list, const char *name, const struct file *file)
 {
     g_auto(GStrv) folders = g_strsplit_set(list ? list : "", ":;", -1);
@@ -101,8 +101,8 @@ static char *find_in_list(const char *list, const char *name, const struct file 
 }
 
 /*
- * Looks by DT_RPATH of the file and of the file's parents. DT_RUNPATH in a file turns the file's DT_RPATH off, and in
- * the needing file the DT_RPATH of the parents, too (ld.so(8)).
+ * Searches by DT_RPATH of the file and its parents. DT_RUNPATH in a file disables its DT_RPATH and, in the file that
+ * needs the library, that of the parents, too (ld.so(8)).
  */
 static char *find_by_rpath(const struct file *file, const char *name)
 {
@@ -116,7 +116,7 @@ static char *find_by_rpath(const struct file *file, const char *name)
     return found;
 }
 
-/* Looks in the loader's default folders; the folder of this program's libc is a default folder. */
+/* Searches the loader's default folders; this program's libc is in one of them. */
 static char *find_in_system(const char *name)
 {
     static const char *const folders[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
@@ -133,7 +133,7 @@ static char *find_in_system(const char *name)
     return found;
 }
 
-/* Looks in the order of ld.so(8). A name with a slash is a path, and no folder is searched. */
+/* Searches in the order of ld.so(8). A name with a slash is a path, and is not searched for. */
 static char *find(const struct file *file, const char *name)
 {
     char *found;
@@ -167,7 +167,7 @@ static void take_text(void *user, int64_t tag, const char *text)
         file->runpath = g_strdup(text);
 }
 
-/* True with builds for newer processors beside the plain file: the loader prefers such builds. */
+/* True if there are builds for newer processors next to the plain file; the loader prefers them. */
 static bool has_variants(const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
@@ -186,7 +186,7 @@ static bool has_variants(const char *path)
     return is_any;
 }
 
-/* By the resolved path: two names may lead to one file, which is loaded once. */
+/* Compares the resolved path: two names may lead to one file, which is loaded once. */
 static bool is_known(const struct search *search, const char *resolved)
 {
     for (guint i = 0; i < search->loaded->len; i++)
@@ -196,8 +196,8 @@ static bool is_known(const struct search *search, const char *resolved)
 }
 
 /*
- * A file that is not there is left out without a word: the loader will say so when the command starts. `parent` points
- * into search->files, which lives as long as the search.
+ * A missing file is silently left out: the loader will report it when the command starts. `parent` points into
+ * search->files, which lives as long as the search.
  */
 static void add(struct search *search, const char *name, const struct file *parent)
 {
@@ -231,7 +231,7 @@ static void need(struct search *search, const struct file *file, const char *nam
         add(search, found, file);
 }
 
-/* The caller's own LD_PRELOAD; the module, which is added later, has no objects to name. */
+/* The caller's own LD_PRELOAD. The module, which is added later, has no objects to name. */
 static void need_preloaded(struct search *search)
 {
     const char *preloaded = g_getenv("LD_PRELOAD");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex-run: reads the rules for distribution, checks the rules, and becomes the command. */
+/* dmutex-run: reads the rules for distribution, checks them, and becomes the command. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +36,10 @@ struct run {
 
 /* ---- becoming the command ---------------------------------------------------------------- */
 
-/* Returns only on failure. */
 /*
- * execve() and not execvp(): the path was found and examined, and a second search could find another file. The notes of
- * matched rules are made as late as possible, because shared memory of System V outlives a process that dies in
- * between; -q wants no warning of unmatched rules, so no notes either.
+ * Returns only on failure. Uses execve(), not execvp(): the path was found and examined, and a second search might find
+ * another file. The memory for matched rules is made as late as possible, because System V shared memory outlives a
+ * process that dies in between. With -q there is no warning of unmatched rules, so no memory either.
  */
 static bool become(const struct run *run, char ***environment, GError **error)
 {
@@ -54,7 +53,7 @@ static bool become(const struct run *run, char ***environment, GError **error)
                   g_strerror(reason));
 }
 
-/* The runtime of AddressSanitizer refuses to start behind another library. */
+/* AddressSanitizer's runtime refuses to start after another library. */
 static void put_asan_first(const struct run *run, char ***environment)
 {
     g_autofree char *runtime = run->path ? loaded_find_asan(&run->program) : NULL;
@@ -67,7 +66,7 @@ static void put_asan_first(const struct run *run, char ***environment)
 
 /* ---- --list ------------------------------------------------------------------------------ */
 
-/* The folder is removed before this process ends as the child did, perhaps by a signal. */
+/* Removes the folder before this process ends in the way that the child did, perhaps by a signal. */
 static bool list_into(const struct run *run, int folder, const char *path, FILE *to, char ***environment,
                       GError **error)
 {
@@ -88,8 +87,8 @@ static bool list_into(const struct run *run, int folder, const char *path, FILE 
 }
 
 /*
- * Returns only if the command cannot be run. The output is opened first, so that a bad path is told before the command
- * runs, and close-on-exec, so that the command does not inherit the file.
+ * Returns only if the command cannot be run. The output is opened first, so that a bad path is reported before the
+ * command runs, and close-on-exec, so that the command does not inherit it.
  */
 static bool list(const struct run *run, char ***environment, GError **error)
 {
@@ -105,7 +104,10 @@ static bool list(const struct run *run, char ***environment, GError **error)
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-/* One line for each rule, and the worst result. --check goes on after a bad rule, so that one run tells all. */
+/*
+ * Prints one line for each rule, and returns the worst result. --check continues after a bad rule, so that one run
+ * reports all.
+ */
 static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
     static const char *const marks[] = { [FINDING_GOOD] = "good",
@@ -128,7 +130,7 @@ static bool report_rules(const struct plan *plan, const GPtrArray *resolutions, 
     return !bad || refuse(error, REFUSE_CONFIG, "%u of %u rules cannot be used", bad, resolutions->len);
 }
 
-/* Refuses the first bad rule; warns of the other rules with a fault. */
+/* Refuses the first bad rule; warns of other rules with a fault. */
 static bool require_rules(const struct plan *plan, const GPtrArray *resolutions, GError **error)
 {
     for (guint i = 0; i < resolutions->len; i++) {
@@ -148,7 +150,7 @@ static bool require_rules(const struct plan *plan, const GPtrArray *resolutions,
     return true;
 }
 
-/* --list finds the rules that replace rules which a new build has made wrong. */
+/* --list is how one finds the rules to replace those that a new build has made wrong, so here they are no errors. */
 static void excuse_rules(struct plan *plan, const GPtrArray *resolutions)
 {
     for (guint i = 0; i < resolutions->len; i++) {
@@ -173,8 +175,8 @@ static bool check_rules(const struct run *run, GError **error)
 }
 
 /*
- * A server that is down is an error only for rules with locks that would fail. A refusal by the configuration (78) is
- * always an error. --dry-run sends nothing.
+ * A server that is down is an error only for rules whose locks would fail. A refusal because of the configuration (78)
+ * is always an error. --dry-run sends nothing.
  */
 static bool check_server(const struct run *run, GError **error)
 {
@@ -190,7 +192,7 @@ static bool check_server(const struct run *run, GError **error)
     return true;
 }
 
-/* The checks that need no network come first: a wrong rule is told also while the server is down. */
+/* The checks that need no network come first, so that a wrong rule is reported even while the server is down. */
 static bool check(struct run *run, GError **error)
 {
     gather_advise(run->plan, run->options.action == ACTION_CHECK);
@@ -206,10 +208,9 @@ static void report_server(const struct plan *plan)
 
 /* ---- actions ----------------------------------------------------------------------------- */
 
-/* The environment is the run's own, if an action changes the environment. */
 /*
- * Without rules the environment stays as it is: nothing is preloaded, so nothing can go wrong in a command that needs
- * nothing.
+ * An action that changes the environment changes a copy that belongs to this run. Without rules it stays as it is:
+ * nothing is preloaded, so nothing can go wrong in a command that needs nothing.
  */
 static bool act(const struct run *run, GError **error)
 {
@@ -229,7 +230,7 @@ static bool act(const struct run *run, GError **error)
     return run->options.action == ACTION_LIST ? list(run, &environment, error) : become(run, &environment, error);
 }
 
-/* Without rules no command is unfit, except for the listing, which preloads the module to see what is used. */
+/* Without rules every command is fit, except for the listing, which preloads the module to see what is used. */
 static bool prepare(struct run *run, GError **error)
 {
     bool has_rules = plan_count(run->plan) > 0;
@@ -281,7 +282,7 @@ static bool run_options(struct run *run, int argc, char **argv, GError **error)
 }
 
 /*
- * Every failure comes here as a GError, with the exit status as the code. Only --list ends elsewhere, as its child has
+ * Every failure arrives here as a GError whose code is the exit status. Only --list ends elsewhere, as its child has
  * ended.
  */
 int main(int argc, char **argv)

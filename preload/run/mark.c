@@ -13,14 +13,14 @@ static void write_cookie(char cookie[USED_COOKIE_ROOM])
     unsigned char bytes[(USED_COOKIE_ROOM - 1) / 2] = { 0 };
 
     if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) < 0)
-        memcpy(bytes, &(gint64){ g_get_real_time() }, sizeof(gint64)); /* early at boot: only accidents are feared */
+        memcpy(bytes, &(gint64){ g_get_real_time() }, sizeof(gint64)); /* early at boot; enough against accidents */
     for (size_t i = 0; i < sizeof bytes; i++)
         g_snprintf(cookie + 2 * i, 3, "%02x", bytes[i]);
 }
 
 /*
- * The owner is this process, because the command keeps the process id over execve(). A rule that was written for this
- * very command is worth a warning without Required=yes.
+ * The owner is this process, because the command keeps its pid across execve(). A rule written for this very command is
+ * worth a warning even without Required=yes.
  */
 static void fill_in(struct used *used, const struct plan *plan)
 {
@@ -33,8 +33,8 @@ static void fill_in(struct used *used, const struct plan *plan)
 }
 
 /*
- * No file and no descriptor: a file would be left by a killed command, and programs close descriptors. The memory has
- * no user between shmdt() and the command's start; the module removes it from the kernel's table once attached
+ * No file and no descriptor: a killed command would leave a file, and programs close descriptors. Between shmdt() and
+ * the command's start the memory is attached to no process; once the module has attached it, it marks it for removal
  * (shared/used.h). Without memory there is no warning of unmatched rules, and nothing else is lost.
  */
 int mark_begin(const struct plan *plan, char ***environment)

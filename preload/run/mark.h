@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The memory in which the command's processes note which rules have matched (used.h). */
+/* The memory in which the command's processes record which rules have matched (used.h). */
 #ifndef DM_RUN_MARK_H
 #define DM_RUN_MARK_H
 
@@ -8,8 +8,8 @@
 #include "plan.h"
 
 /*
- * Makes the memory, for a command in this process, and names the memory in the environment. Returns the number, or -1:
- * no memory.
+ * Makes the memory, for a command in this process, and names it in the environment. Returns its number, or -1 without
+ * memory.
  */
 int mark_begin(const struct plan *plan, char ***environment);
 

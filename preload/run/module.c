@@ -7,8 +7,7 @@
 #include "refuse.h"
 
 /*
- * By the kernel's link and not by argv[0], which the caller chooses: the module that is found is loaded into every
- * program.
+ * Uses the kernel's link, not argv[0], which the caller chooses: the module that we find is loaded into every program.
  */
 static char *own_directory(void)
 {
@@ -17,7 +16,7 @@ static char *own_directory(void)
     return path ? g_path_get_dirname(path) : g_strdup(BINDIR);
 }
 
-/* The part of the path before the directory of programs: "" as configured, more in a staged install. */
+/* What precedes the directory of programs in the path: "" as configured, more in a staged install. */
 static char *stage_of(const char *directory)
 {
     return g_str_has_suffix(directory, BINDIR) ? g_strndup(directory, strlen(directory) - strlen(BINDIR))
@@ -25,8 +24,8 @@ static char *stage_of(const char *directory)
 }
 
 /*
- * The build tree comes first, so that a test never runs an installed module. The directories of the build come last,
- * for a dmutex-run that was copied elsewhere.
+ * The build tree comes first, so that a test never uses an installed module. The build's directories come last, for a
+ * dmutex-run that was copied elsewhere.
  */
 bool module_find(const char *file_name, char **ret_path, GError **error)
 {
@@ -46,7 +45,7 @@ bool module_find(const char *file_name, char **ret_path, GError **error)
     }
     if (!found)
         return refuse(error, REFUSE_CONFIG, "%s/%s is not there: install libdmutex again", PKGLIBDIR, file_name);
-    if (strpbrk(found, ": ")) { /* the loader takes these for the end of a path */
+    if (strpbrk(found, ": ")) { /* to the loader, these end a path */
         refuse(error, REFUSE_CONFIG, "%s cannot be preloaded, with a colon or blank in its path", found);
         g_free(found);
         return false;
@@ -57,7 +56,7 @@ bool module_find(const char *file_name, char **ret_path, GError **error)
 
 /*
  * In front, so that the module's functions come before those of other preloads; once, because an outer dmutex-run may
- * have added it.
+ * have added it already.
  */
 char *module_add(const char *before, const char *module)
 {

@@ -6,7 +6,7 @@
 
 #include "refuse.h"
 
-/* Above all characters, so that no long option is taken for a letter. */
+/* Above all characters, so that no long option is mistaken for a letter. */
 enum { OUTPUT = 256, LIST, CHECK, DRY_RUN, HOLDERS, VERSION };
 
 static const struct option long_options[] = {
@@ -42,8 +42,8 @@ void options_print_help(void)
 }
 
 /*
- * False: getopt has complained already, in the words that all programs have. Of several actions, and of -v and -q, the
- * last counts.
+ * False if getopt has reported an error, in the words that all programs use. Of several actions the last counts, and so
+ * it is with -v and -q.
  */
 static bool take(struct options *options, int option)
 {
@@ -86,14 +86,14 @@ static bool take(struct options *options, int option)
     }
 }
 
-/* --check is content with less: the configuration and the server. */
+/* --check can do with less: the configuration and the server. */
 static bool needs_command(enum action action)
 {
     return action == ACTION_RUN || action == ACTION_LIST || action == ACTION_DRY_RUN;
 }
 
 /*
- * Nothing is copied: the words of the command go to execve() as given. A missing command is refused before a file is
+ * Nothing is copied: the command's arguments go to execve() as given. A missing command is refused before any file is
  * read.
  */
 bool options_read(int argc, char **argv, struct options *ret_options, GError **error)
@@ -101,7 +101,7 @@ bool options_read(int argc, char **argv, struct options *ret_options, GError **e
     int option;
 
     *ret_options = (struct options){ .map = g_ptr_array_new() };
-    /* "+": options end where the command begins, because options behind belong to the command. */
+    /* "+": options end where the command begins; what follows belongs to the command. */
     while ((option = getopt_long(argc, argv, "+c:e:vqh", long_options, NULL)) != -1)
         if (!take(ret_options, option))
             return refuse(error, REFUSE_USAGE, "try dmutex-run --help");

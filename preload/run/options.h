@@ -9,15 +9,15 @@
 
 #include <glib.h>
 
-/* The action for the command. */
+/* What to do with the command. */
 enum action { ACTION_RUN, ACTION_LIST, ACTION_CHECK, ACTION_DRY_RUN, ACTION_HOLDERS, ACTION_HELP, ACTION_VERSION };
 
 struct options {
     enum action action;
     const char *config; /* --config; NULL */
     const char *output; /* --output; NULL */
-    GPtrArray *map;     /* of each -e, in the order of the command line */
-    char **command;     /* the words behind the options, up to a NULL */
+    GPtrArray *map;     /* every -e, in the order of the command line */
+    char **command;     /* the arguments after the options, ended by NULL */
 };
 
 /* Refuses unknown options, and a missing command. The texts belong to argv. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * A lock file need not exist yet, so the longest part that exists is resolved. The loop cuts one part more in each
- * turn.
+ * A lock file need not exist yet, so we resolve the longest part that exists. Each round of the loop cuts off one more
+ * part.
  */
 char *place_resolve(const char *path)
 {
@@ -26,7 +26,7 @@ char *place_resolve(const char *path)
     return NULL;
 }
 
-/* A wildcard may stand for a link: that part cannot be resolved before a file is locked, and stays. */
+/* A wildcard may stand for a link, so from there on nothing can be resolved before a file is locked. */
 char *place_resolve_glob(const char *glob)
 {
     size_t plain = strcspn(glob, "*?");

@@ -30,7 +30,7 @@ void plan_free(struct plan *plan)
     g_free(plan);
 }
 
-/* The same, to be written to: rules_parse() cuts the text into words in place, and the rules point into the text. */
+/* The same, but writable: rules_parse() cuts the text into words in place, and the rules point into it. */
 static char *keep(struct plan *plan, const char *text)
 {
     char *copy = g_strdup(text);
@@ -45,7 +45,7 @@ const char *plan_keep(struct plan *plan, const char *text)
 }
 
 /*
- * The %-words have the rule's own path, the rule's program and this user; the module expands the name anew at the first
+ * Each % stands for the rule's own path, its program, or this user. The module expands the name again at the first
  * lock, and may find it too long then.
  */
 bool plan_example_name(const struct rule *rule, char ret_name[PLAN_NAME_ROOM])
@@ -73,7 +73,7 @@ static bool check_name(const struct planned *planned, GError **error)
     return true;
 }
 
-/* The path is compared with the kernel's path: a path from elsewhere would never match. */
+/* The path is compared with the kernel's: a relative path would never match. */
 static bool check_path(const struct planned *planned, const char *path, GError **error)
 {
     if (!path || path[0] == '/' || !strchr(path, '/'))
@@ -89,8 +89,8 @@ static bool check(const struct planned *planned, GError **error)
 }
 
 /*
- * Takes the new text, which may be NULL, in the place of the old. The old text stays with the plan, because other rules
- * of the same text point into it.
+ * Replaces the old text by the new one, which may be NULL. The old one stays with the plan, because other rules point
+ * into it.
  */
 static const char *replaced(struct plan *plan, const char *old, char *new)
 {
@@ -101,8 +101,8 @@ static const char *replaced(struct plan *plan, const char *old, char *new)
 }
 
 /*
- * Replaces the rule's paths that lead through symbolic links. Only of lock files and programs: the module compares
- * these with the kernel's paths, while modules are compared by the loader's name as well.
+ * Replaces paths of the rule that lead through symbolic links. Only those of lock files and programs: the module
+ * compares these with the kernel's paths, but modules also by the loader's name.
  */
 static void resolve_paths(struct plan *plan, struct rule *rule)
 {
@@ -112,7 +112,7 @@ static void resolve_paths(struct plan *plan, struct rule *rule)
         rule->program = replaced(plan, rule->program, place_resolve(rule->program));
 }
 
-/* After a refusal the list may have some of the rules: dmutex-run ends then, and nothing uses the list. */
+/* After a refusal the list may contain some of the rules; dmutex-run then ends, and nothing uses it. */
 bool plan_read(struct plan *plan, GArray *list, const char *text, const char *origin, GError **error)
 {
     g_autofree struct rule *rules = g_new(struct rule, rules_count(text));
@@ -138,8 +138,8 @@ unsigned plan_count(const struct plan *plan)
 }
 
 /*
- * The rules of the map come first here, in the environment and in the module's table: the first rule that matches wins,
- * so a rule of the command line goes before the configuration's.
+ * The rules of the map come first here, in the environment and in the module's table. The first rule that matches wins,
+ * so a rule of the command line overrides the configuration's.
  */
 static struct planned *at(const struct plan *plan, unsigned index)
 {

@@ -13,12 +13,14 @@
 #include "binary.h"
 #include "refuse.h"
 
-#define MOST_SCRIPTS 5 /* scripts with scripts as interpreters: the limit where the kernel gives up, too */
+#define MOST_SCRIPTS 5 /* interpreters that are scripts themselves; the kernel has the same limit */
 
 /* ---- found ------------------------------------------------------------------------------- */
 
-/* 0, or the errno value of executing the file. */
-/* A hint: the file may change before execve(), which has the last word. */
+/*
+ * Returns 0, or the errno value of executing the file. This is a hint: the file may change before execve(), which
+ * decides.
+ */
 static int try_path(const char *path)
 {
     struct stat status;
@@ -30,7 +32,7 @@ static int try_path(const char *path)
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
-/* The statuses are those of shells: 127 if there is no such file, 126 if there is a file that cannot be executed. */
+/* Uses the statuses of shells: 127 if there is no such file, 126 if it cannot be executed. */
 static bool refuse_path(const char *path, int reason, GError **error)
 {
     bool is_missing = reason == ENOENT || reason == ENOTDIR;
@@ -39,8 +41,8 @@ static bool refuse_path(const char *path, int reason, GError **error)
 }
 
 /*
- * As execvp(): "permission denied" is remembered while the search goes on, and an empty part of PATH is the present
- * folder. Without PATH glibc's own default.
+ * As in execvp(): "permission denied" is remembered while the search continues, and an empty part of PATH is the
+ * current folder. Without PATH, uses glibc's default.
  */
 bool program_find(const char *name, char **ret_path, GError **error)
 {
@@ -72,8 +74,8 @@ bool program_find(const char *name, char **ret_path, GError **error)
 /* ---- fit --------------------------------------------------------------------------------- */
 
 /*
- * True for a file with set-id bits and capabilities that the kernel does not look at: then the program gains nothing,
- * and the loader obeys LD_PRELOAD.
+ * True for a file whose set-id bits and capabilities the kernel ignores: then the program gains nothing, and the loader
+ * obeys LD_PRELOAD.
  */
 static bool is_powerless(const char *path)
 {
@@ -83,8 +85,8 @@ static bool is_powerless(const char *path)
 }
 
 /*
- * A program that gains rights ignores LD_PRELOAD. A program that root executes does not, if the program would become
- * root. S_ISGID without S_IXGRP is no right: the two bits once meant mandatory locks.
+ * A program that gains rights ignores LD_PRELOAD. One that root executes does not, if it would become root. S_ISGID
+ * without S_IXGRP gives no rights: the two bits once meant mandatory locking.
  */
 static bool check_rights(const char *path, GError **error)
 {
@@ -107,7 +109,7 @@ static bool check_rights(const char *path, GError **error)
         path, what);
 }
 
-/* The architecture of this program is the measure: the module was built for the same. */
+/* Compares with the architecture of this program, because the module was built for the same. */
 static bool check_architecture(const char *path, const struct binary *binary, const struct binary *own, GError **error)
 {
     g_autofree char *theirs = binary_machine(binary), *ours = binary_machine(own);
@@ -120,8 +122,8 @@ static bool check_architecture(const char *path, const struct binary *binary, co
 }
 
 /*
- * The name of the loader tells the C library. Another folder of the same name passes, as with a loader of the same
- * glibc elsewhere.
+ * The name of the loader identifies the C library. Another folder is accepted: it may be a loader of the same glibc
+ * elsewhere.
  */
 static bool check_loader(const char *path, const struct binary *binary, const struct binary *own, GError **error)
 {
@@ -142,7 +144,7 @@ static bool check_loader(const char *path, const struct binary *binary, const st
         path, theirs, ours);
 }
 
-/* The architecture comes first: of a foreign file the interpreter was not read. */
+/* The architecture is checked first, because the interpreter of a foreign file was not read. */
 static bool check_elf(const char *path, const struct binary *binary, GError **error)
 {
     struct binary own;
@@ -161,8 +163,8 @@ static bool check_elf(const char *path, const struct binary *binary, GError **er
 /* ---- followed ---------------------------------------------------------------------------- */
 
 /*
- * The program that runs the script. `#!/usr/bin/env python3` is looked through, because env(1) becomes the program
- * found; not with options or variables, which env(1) alone understands.
+ * The program that runs the script. `#!/usr/bin/env python3` is followed, because env(1) becomes the program that it
+ * finds; but not with options or variables, which only env(1) understands.
  */
 static char *interpreter_of(const struct binary *script, GError **error)
 {
@@ -179,8 +181,8 @@ static char *interpreter_of(const struct binary *script, GError **error)
 }
 
 /*
- * Becomes the path of the ELF program; the headers are in *ret_binary, which the caller clears. After MOST_SCRIPTS the
- * kind is still a script, which program_examine() refuses.
+ * Returns the path of the ELF program; the headers are in *ret_binary, which the caller clears. After MOST_SCRIPTS it
+ * is still a script, which program_examine() refuses.
  */
 static char *follow(const char *command, struct binary *ret_binary, GError **error)
 {
@@ -201,7 +203,7 @@ static char *follow(const char *command, struct binary *ret_binary, GError **err
     return path;
 }
 
-/* The path is resolved, because rules name a program by the path that the kernel tells (place.h). */
+/* The path is resolved, because rules name a program by the path that the kernel reports (place.h). */
 bool program_examine(const char *command, struct program *ret_program, GError **error)
 {
     struct binary binary;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command: the path, the program that runs in the end, and if a preloaded library has any effect there. The dynamic
- * loader says nothing when a preloaded library has no effect.
+ * The command: its path, the program that finally runs, and whether a preloaded library has any effect there. If it has
+ * none, the dynamic loader says nothing.
  */
 #ifndef DM_RUN_PROGRAM_H
 #define DM_RUN_PROGRAM_H
@@ -12,16 +12,16 @@
 
 struct program {
     char *command; /* the file that is executed */
-    char *path;    /* the ELF program, resolved: the command itself, or the command's interpreter */
+    char *path;    /* the ELF program, resolved: the command itself, or its interpreter */
 };
 
 /*
- * Finds the command as execvp() does.  Refuses: not found (127), not executable (126).  The caller
- * frees *ret_path.
+ * Finds the command as execvp() does. Refuses if it is not found (127) or not executable (126). The caller frees
+ * *ret_path.
  */
 bool program_find(const char *name, char **ret_path, GError **error);
 
-/* Follows the command to an ELF program, and refuses (126) a program that would ignore the module. */
+/* Follows the command to an ELF program, and refuses (126) one that would ignore the module. */
 bool program_examine(const char *command, struct program *ret_program, GError **error);
 void program_clear(struct program *program);
 

@@ -9,7 +9,7 @@
 
 enum say_level say_level = SAY_WARNINGS;
 
-/* `error` may be NULL, as with GLib's own functions: then the caller wants the result alone. */
+/* `error` may be NULL, as in GLib's functions, if the caller only wants the result. */
 bool refuse(GError **error, enum refuse_status status, const char *format, ...)
 {
     va_list args;
@@ -30,7 +30,7 @@ char *say_clean(const char *words)
     return text.bytes;
 }
 
-/* Cleaned, because a sentence may quote a path, a file or a server, and goes to a terminal. */
+/* Cleaned, because a message may quote a path, a file or a server, and goes to a terminal. */
 static void G_GNUC_PRINTF(2, 0) say(const char *kind, const char *format, va_list args)
 {
     g_autofree char *sentence = g_strdup_vprintf(format, args), *clean = say_clean(sentence);

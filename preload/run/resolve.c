@@ -11,15 +11,15 @@
 #include "shared/elffile.h"
 
 /*
- * The files and symbols that the rules are tried on. The paths are borrowed, from the list of loaded files, a rule or
+ * The files and symbols on which the rules are tried. The paths are borrowed from the list of loaded files, a rule or
  * the program.
  */
 struct scene {
     const struct program *program; /* NULL: none was given */
     GPtrArray *loaded;             /* of struct loaded; empty without a program */
     unsigned count;
-    const char **paths;      /* of each rule: the file of the rule's module; NULL: none */
-    struct elf_wish *wishes; /* of each rule: the result for the symbol in the file */
+    const char **paths;      /* for each rule, the file of its module; NULL: none */
+    struct elf_wish *wishes; /* for each rule, the result for its symbol in the file */
 };
 
 static struct resolution *resolution(enum finding finding, char *sentence)
@@ -45,7 +45,7 @@ static bool is_of_module(const struct rule *rule)
 
 /* ---- in one file ------------------------------------------------------------------------- */
 
-/* NULL: found.  Otherwise why not, to be freed. */
+/* NULL if found, otherwise why not, to be freed. */
 static char *find_symbol(const struct rule *rule, const char *path, const struct elf_wish *wish, uint64_t *ret_offset)
 {
     switch (wish->found) {
@@ -68,7 +68,7 @@ static char *find_symbol(const struct rule *rule, const char *path, const struct
                            path, rule->symbol);
 }
 
-/* A rule may give the beginning of a build-id. */
+/* A rule may give only the beginning of a build-id. */
 static char *find_offset(const struct rule *rule, const char *path, uint64_t *ret_offset)
 {
     char id[ELF_BUILD_ID_ROOM];
@@ -82,7 +82,7 @@ static char *find_offset(const struct rule *rule, const char *path, uint64_t *re
                            path, id);
 }
 
-/* A place that the program may not write cannot be a mutex: the rule means something else. */
+/* Memory that the program may not write cannot be a mutex: the rule means something else. */
 static char *find_in(const struct rule *rule, const char *path, const struct elf_wish *wish, uint64_t *ret_offset)
 {
     size_t size = rule->is_condition ? sizeof(pthread_cond_t) : sizeof(pthread_mutex_t);
@@ -98,8 +98,8 @@ static char *find_in(const struct rule *rule, const char *path, const struct elf
 /* ---- in which file ----------------------------------------------------------------------- */
 
 /*
- * The file that the rule means, as the module looks for the file: loaded, or present at the absolute path. The second
- * is a library that the program may load later, by dlopen().
+ * The file that the rule means, found as the module finds it: it is loaded, or exists at the absolute path. The latter
+ * is a library that the program may load later, with dlopen().
  */
 static const char *module_of(const struct scene *scene, const struct rule *rule)
 {
@@ -112,7 +112,7 @@ static const char *module_of(const struct scene *scene, const struct rule *rule)
     return rule->module[0] == '/' && access(rule->module, F_OK) == 0 ? rule->module : NULL;
 }
 
-/* No failure without Required=yes: a library may come by dlopen(), which no file tells. */
+/* No failure without Required=yes: a library may be loaded by dlopen(), which no file reveals. */
 static struct resolution *not_loaded(const struct scene *scene, const struct rule *rule)
 {
     if (!scene->program)
@@ -126,7 +126,7 @@ static struct resolution *not_loaded(const struct scene *scene, const struct rul
     return resolution(FINDING_LATER, g_strdup_printf("when %s is loaded", rule->module));
 }
 
-/* The loader chooses one of several builds: nothing is known of the object in the chosen build. */
+/* The loader chooses one of several builds, so nothing is known about the object in that build. */
 static bool has_variants(const struct scene *scene, const char *path)
 {
     for (guint i = 0; i < scene->loaded->len; i++) {
@@ -139,7 +139,7 @@ static bool has_variants(const struct scene *scene, const char *path)
 }
 
 /*
- * No mutex has the size of a read-write lock, but a structure that begins with a mutex may: so this is a doubt, not a
+ * No mutex has the size of a read-write lock, but a structure that begins with a mutex may. So this is a doubt, not a
  * refusal.
  */
 static bool is_like_rwlock(const struct rule *rule, const struct elf_wish *wish)
@@ -149,7 +149,7 @@ static bool is_like_rwlock(const struct rule *rule, const struct elf_wish *wish)
 }
 
 /*
- * Variants come before the look at the object: a finding in one build says nothing of the build that the loader will
+ * Checks for variants before the object: what is found in one build says nothing about the build that the loader will
  * choose.
  */
 static struct resolution *resolve_in_modules(const struct scene *scene, const struct rule *rule, unsigned index)
@@ -179,8 +179,8 @@ static struct resolution *resolve_in_modules(const struct scene *scene, const st
 /* ---- all files --------------------------------------------------------------------------- */
 
 /*
- * A variable of a library that the program uses directly lives in the program (a copy relocation). The library's own
- * bytes are never locked then, so the rule is tried on the program.
+ * A library's variable that the program uses directly lives in the program (a copy relocation). The library's own bytes
+ * are then never locked, so the rule is tried on the program.
  */
 static void find_copies(struct scene *scene)
 {
@@ -196,7 +196,7 @@ static void find_copies(struct scene *scene)
     g_free(copies);
 }
 
-/* Finds all symbols of this file: each file is read once. */
+/* Finds all symbols of this file at once, so that each file is read once. */
 static void find_symbols(struct scene *scene, const char *path)
 {
     struct elf_wish *wishes = g_new0(struct elf_wish, scene->count);
@@ -247,7 +247,7 @@ static struct resolution *resolve_one(const struct scene *scene, const struct ru
                                                                                     : "when it is mapped"));
 }
 
-/* Libraries are looked for only if a rule needs libraries: the search takes longer than all the rest. */
+/* Searches for libraries only if a rule needs them: the search takes longer than everything else. */
 static bool needs_modules(const struct plan *plan)
 {
     for (unsigned i = 0; i < plan_count(plan); i++)
@@ -256,7 +256,7 @@ static bool needs_modules(const struct plan *plan)
     return false;
 }
 
-/* Looks into files only, and runs nothing of the command. */
+/* Only reads files, and runs nothing of the command. */
 GPtrArray *resolve_all(const struct plan *plan, const struct program *program)
 {
     GPtrArray *results = g_ptr_array_new_with_free_func(free_resolution);

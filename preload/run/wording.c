@@ -17,8 +17,8 @@ void wording_escape(GString *to, const char *text)
 }
 
 /*
- * The room is for the longest form: texts, one number and the words between. rules_write() escapes nothing; the caller
- * does where it is needed.
+ * The room is enough for the longest form: the texts, one number and the words in between. rules_write() escapes
+ * nothing; the caller does so where needed.
  */
 char *wording_of_rule(const struct rule *rule)
 {
@@ -50,10 +50,7 @@ static void add_on_lost(GString *to, int number)
         g_string_append_printf(to, " onlost=signal:%s", sigabbrev_np(number));
 }
 
-/*
- * Leaves out what the module would take by default, because the text goes through the environment, whose variables have
- * a limit.
- */
+/* Leaves out the module's defaults, because environment variables have a size limit. */
 static void add_settings(GString *to, const struct rule *rule)
 {
     static const char *const down[] = { [DOWN_BLOCK] = "block", [DOWN_FAIL] = "fail", [DOWN_LOCAL] = "local" };
@@ -95,7 +92,7 @@ static bool is_same_text(const char *one, const char *other)
     return g_strcmp0(one, other) == 0;
 }
 
-/* Compares all that the parser reads; `number` is left out, because the module counts the rules itself. */
+/* Compares everything that the parser reads except `number`, because the module numbers the rules itself. */
 static bool is_same(const struct rule *one, const struct rule *other)
 {
     return one->kind == other->kind && one->is_condition == other->is_condition &&
@@ -109,8 +106,8 @@ static bool is_same(const struct rule *one, const struct rule *other)
 }
 
 /*
- * A mistake of dmutex-run, not of the user: the module would do something else than the check. g_error() aborts,
- * because a wrong lock is worse than none.
+ * A difference is a bug in dmutex-run, not the user's mistake: the module would do something other than what was
+ * checked. g_error() aborts, because a wrong lock is worse than none.
  */
 static void check_read_back(const char *written, const GArray *list)
 {

@@ -21,7 +21,7 @@
 
 const char *elf_debug_folder = "/usr/lib/debug/.build-id";
 
-/* A mapped file. Nothing in the file is trusted: each range is checked before the range is read. */
+/* A mapped file. Nothing in it is trusted: each range is checked before it is read. */
 struct image {
     const char *bytes;
     size_t size;
@@ -37,7 +37,7 @@ static const void *range(const struct image *image, uint64_t offset, uint64_t si
     return image->bytes + offset;
 }
 
-/* Of records: none where a record cannot lie. */
+/* For records: NULL if no record can be there. */
 static const void *records(const struct image *image, uint64_t offset, uint64_t size)
 {
     return offset % _Alignof(ElfW(Addr)) == 0 ? range(image, offset, size) : NULL;
@@ -48,7 +48,7 @@ static void close_image(struct image *image)
     munmap((void *)image->bytes, image->size);
 }
 
-/* Maps an ELF file of the kind of this machine. */
+/* Maps an ELF file for this kind of machine. */
 static bool open_image(struct image *image, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
@@ -123,7 +123,7 @@ static const char *name_of(const struct symbols *symbols, const ElfW(Sym) *symbo
     return symbol->st_name < symbols->texts_size ? symbols->texts + symbol->st_name : "";
 }
 
-/* True if the address lies in memory that the program may write. */
+/* True if the address is in memory that the program may write. */
 static bool is_writable(const struct image *image, uint64_t address)
 {
     const ElfW(Phdr) *at;
@@ -141,7 +141,7 @@ static bool is_object(const struct image *image, const ElfW(Sym) *symbol)
            is_writable(image, symbol->st_value);
 }
 
-/* The hashes of the names to look for: one bit for each hash, of 4096 bits. */
+/* The hashes of the wanted names, as a filter of 4096 bits, one for each hash. */
 struct filter {
     uint64_t words[64];
 };
@@ -160,7 +160,7 @@ static bool hits(const struct filter *filter, uint32_t hash)
     return filter->words[hash >> 6 & 63] >> (hash & 63) & 1;
 }
 
-/* Opens the wishes that were not found yet; false: no wish is open. */
+/* Enters the wishes that have not been found yet; false if there are none. */
 static bool open_wishes(struct elf_wish *wishes, size_t count, struct filter *ret_filter)
 {
     bool is_any = false;
@@ -177,7 +177,7 @@ static bool open_wishes(struct elf_wish *wishes, size_t count, struct filter *re
     return is_any;
 }
 
-/* Refuses several static variables with one name; accepts several names of one variable. */
+/* Refuses several static variables with one name, but accepts several names of one variable. */
 static void take(struct elf_wish *wish, const struct image *image, const ElfW(Sym) *symbol)
 {
     if (!is_object(image, symbol)) {
@@ -214,7 +214,7 @@ static void find_in(const struct image *image, unsigned type, struct elf_wish *w
 
 /* ---- the debug file ---------------------------------------------------------------------- */
 
-/* Notes are of 32-bit words. */
+/* Notes consist of 32-bit words. */
 static const void *note_range(const struct image *image, uint64_t offset, uint64_t size)
 {
     return offset % sizeof(ElfW(Word)) == 0 ? range(image, offset, size) : NULL;
@@ -248,7 +248,7 @@ static bool read_build_id(const struct image *image, char ret_hex[ELF_BUILD_ID_R
                 return true;
             }
             notes += size;
-            left -= size < left ? size : left; /* the last note is not filled up */
+            left -= size < left ? size : left; /* the last note need not be padded */
         }
     }
     return false;
@@ -333,7 +333,7 @@ bool elf_find_copy(const char *path, const char *symbol, uint64_t *ret_offset)
     return wish.found == ELF_FOUND;
 }
 
-/* The object that covers the offset; if the object has several names, the first name. */
+/* The object that covers the offset; if it has several names, the first. */
 static bool name_in(const struct image *image, unsigned type, uint64_t offset, struct text *name)
 {
     struct symbols symbols;
@@ -388,7 +388,7 @@ bool elf_build_id(const char *path, char ret_hex[ELF_BUILD_ID_ROOM])
 
 /* ---- what the file needs ----------------------------------------------------------------- */
 
-/* The place in the file of the bytes that are loaded to the address. */
+/* Where in the file the bytes are that are loaded at the address. */
 static const char *at_address(const struct image *image, uint64_t address, uint64_t size)
 {
     const ElfW(Phdr) *at;
@@ -400,7 +400,7 @@ static const char *at_address(const struct image *image, uint64_t address, uint6
     return NULL;
 }
 
-/* The entries of PT_DYNAMIC, up to DT_NULL; returns how many there are. */
+/* The entries of PT_DYNAMIC, up to DT_NULL. Returns how many there are. */
 static size_t find_dynamic(const struct image *image, const ElfW(Dyn) **ret_first)
 {
     const ElfW(Phdr) *at;

@@ -39,7 +39,7 @@ static bool read_pid(const char *word, long *ret_pid)
     return true;
 }
 
-/* Copies the words up to the end of the line; returns how many there are, WORDS at most. */
+/* Copies the words, up to the end of the line. Returns how many there are, at most WORDS. */
 static int split(const char *line, char words[WORDS][WORD_ROOM])
 {
     int count = 0;
@@ -58,7 +58,7 @@ static int split(const char *line, char words[WORDS][WORD_ROOM])
     return count;
 }
 
-/* `lock:` stands before the kind in fdinfo only, `NUMBER:` always, and `->` before the kind of a waiter. */
+/* `lock:` precedes the kind only in fdinfo, `NUMBER:` always, and `->` precedes the kind of a waiter. */
 bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock)
 {
     struct kernel_lock lock;
@@ -108,7 +108,7 @@ bool kernel_lock_is_of_other(const struct kernel_lock *one, const struct kernel_
 }
 
 /*
- * Reads as much as fits, terminated; false, with errno, if the kernel does not let us. A descriptor with more than a
+ * Reads as much as fits, terminated. False, with errno, if the kernel does not let us. A descriptor with more than a
  * few locks has no whole-file lock.
  */
 static bool read_fdinfo(int folder, const char *fd, char ret_content[FDINFO_ROOM])

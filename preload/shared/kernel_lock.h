@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock of a file as the kernel tells it, in /proc/locks and in /proc/PID/fdinfo/FD:
+ * A file lock as the kernel shows it, in /proc/locks and in /proc/PID/fdinfo/FD:
  *
  *     1: FLOCK  ADVISORY  WRITE 4711 fe:00:9977962 0 EOF
  *
- * Used by the module, in a signal handler, too: no malloc, no stdio; and by the keeper.
+ * Used by the module, even in a signal handler: no malloc, no stdio; and by the keeper.
  */
 #ifndef DM_PRELOAD_KERNEL_LOCK_H
 #define DM_PRELOAD_KERNEL_LOCK_H
@@ -20,23 +20,23 @@ struct kernel_lock {
     enum kernel_lock_kind kind;
 
     /*
-     * The owner's pid. PROCESS: the owner; FILE: -1, every process with the description. FLOCK: the process that called
-     * flock(), which may have ended since; outside the first pid namespace the kernel then tells 0.
+     * The owner's pid. PROCESS: the owner. FILE: -1, every process that has the open file description. FLOCK: the
+     * process that called flock(), which may have ended since; outside the first pid namespace the kernel then shows 0.
      */
     long pid;
-    char inode[48]; /* MAJOR:MINOR:INODE.  The device may be another than stat() tells: only compared */
+    char inode[48]; /* MAJOR:MINOR:INODE. The device may differ from stat()'s, so it is only compared. */
     bool is_exclusive;
 
     /*
-     * Another file may have the same `inode` where stat() tells another device or number: the subvolumes of btrfs count
-     * their inodes each for itself, and so do the file systems below overlayfs. Then these are the file's by stat(); 0:
-     * `inode` is this file alone.
+     * Another file may have the same `inode` if stat() returns a different device or number: subvolumes of btrfs number
+     * their inodes independently, and so do the file systems below overlayfs. In that case these are the file's values
+     * by stat(); 0: `inode` identifies the file.
      */
     dev_t device;
     ino_t number;
 };
 
-/* Reads a line, up to the newline; false: no held lock, but a waiter or a lease. */
+/* Reads a line, up to the newline. False if it is no held lock, but a waiter or a lease. */
 bool kernel_lock_read(const char *line, struct kernel_lock *ret_lock);
 
 /* `KIND PID INODE`, and back. */
@@ -44,15 +44,15 @@ void kernel_lock_write(const struct kernel_lock *lock, struct text *text);
 bool kernel_lock_parse(const char *text, struct kernel_lock *ret_lock);
 
 /*
- * True if another process took this lock, by the pid, and so the first one is over: a file has one exclusive lock of a
- * kind at most. A lock without a pid may be either.
+ * True if, by its pid, another process took this lock, so that the first lock is over: a file has at most one exclusive
+ * lock of a kind. A lock without a pid may be either.
  */
 bool kernel_lock_is_of_other(const struct kernel_lock *one, const struct kernel_lock *other);
 
 /*
- * The exclusive lock of this kind by this descriptor of the process that `folder`, an fd of /proc/PID, tells of. False
- * with errno 0: there is none; EINPROGRESS: none, but the descriptor is a socket with open files on their way to the
- * process; with another errno: the kernel does not tell.
+ * The exclusive lock of this kind that this descriptor has, in the process whose /proc/PID `folder` is. False with
+ * errno 0: there is none; EINPROGRESS: none, but the descriptor is a socket with open files on their way to the
+ * process; any other errno: the kernel does not say.
  */
 bool kernel_lock_of_descriptor(int folder, const char *fd, enum kernel_lock_kind kind, struct kernel_lock *ret_lock);
 

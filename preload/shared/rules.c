@@ -32,8 +32,8 @@ static char *skip_blanks(char *at)
 }
 
 /*
- * Takes the next word off the text: to a blank or a `;`, where a backslash makes both a part of the word. The word is
- * terminated in place. *ret_end: the byte that ended the word, which the terminator may have replaced.
+ * Removes the next word from the text: up to a blank or a `;`, unless a backslash makes it part of the word. The word
+ * is terminated in place. *ret_end: the byte that ended it, which the terminator may have overwritten.
  */
 static char *take_word(char **text, char *ret_end)
 {
@@ -50,7 +50,7 @@ static char *take_word(char **text, char *ret_end)
     return word;
 }
 
-/* Begins the sentence with the faulty rule or key. */
+/* Begins the message with the faulty rule or key. */
 static bool complain(struct text *reason, const char *what)
 {
     text_add(reason, ": ");
@@ -60,7 +60,7 @@ static bool complain(struct text *reason, const char *what)
 
 /* ---- a rule ------------------------------------------------------------------------------ */
 
-/* Cuts the text at the last of these bytes; returns the rest behind the byte, or NULL. */
+/* Cuts the text at the last of these bytes. Returns what follows it, or NULL. */
 static char *cut_at_last(char *text, char at)
 {
     char *found = strrchr(text, at);
@@ -83,7 +83,7 @@ static bool read_symbol(struct rule *rule, char *text)
 
     if (!colon)
         return false;
-    *colon = '\0'; /* the first colon: C++ has names with more colons */
+    *colon = '\0'; /* the first colon, because C++ names contain more */
     rule->module = text;
     rule->symbol = colon + 1;
     return *rule->symbol && *text && (!offset || text_number(offset, &rule->offset));
@@ -182,7 +182,7 @@ static bool read_yes(const char *value, bool *ret_yes)
     return true;
 }
 
-/* Bare milliseconds, or with a unit: 500ms, 10s, 1min. */
+/* Milliseconds, or a number with a unit: 500ms, 10s, 1min. */
 static bool read_time(const char *value, unsigned *ret_ms)
 {
     static const struct {
@@ -293,7 +293,7 @@ static bool read_settings(struct rule *rule, char **text, char end, struct text 
 
 /* ---- all --------------------------------------------------------------------------------- */
 
-/* All words of a name mean something. */
+/* True if every % in the name has a meaning. */
 static bool has_good_words(const char *name)
 {
     while ((name = strchr(name, '%'))) {
@@ -304,7 +304,7 @@ static bool has_good_words(const char *name)
     return true;
 }
 
-/* Reads the `=>` and the name behind. */
+/* Reads the `=>` and the name after it. */
 static bool read_name(struct rule *rule, char **text, char *end, struct text *reason)
 {
     if (*end && *end != ';' && strcmp(take_word(text, end), "=>") == 0 && *end && *end != ';') {

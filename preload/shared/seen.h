@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * `dmutex-run --list`: the objects that a process has used. Each process keeps a file of this form in the folder that
- * DMUTEX_LIST names. The file's name is the pid, and the file is mapped shared, so that the file remains however the
- * process ends; dmutex-run reads all files when the command has ended.
+ * DMUTEX_LIST names. The file is named after the pid, and mapped shared, so that it remains however the process ends.
+ * dmutex-run reads all files when the command has ended.
  */
 #ifndef DM_PRELOAD_SEEN_H
 #define DM_PRELOAD_SEEN_H
@@ -15,7 +15,7 @@
 
 enum seen_kind { SEEN_NOTHING, SEEN_MUTEX, SEEN_CONDITION, SEEN_FLOCK, SEEN_FCNTL };
 
-/* The kind of the object's place. */
+/* Where the object is. */
 enum seen_place {
     SEEN_IN_MODULE,  /* path: the ELF file, offset: from the load address */
     SEEN_IN_MAPPING, /* path: the mapped file, offset: in the file */
@@ -28,12 +28,12 @@ struct seen {
     uint8_t place; /* enum seen_place */
     uint16_t bits; /* of a mutex: glibc's kind, 0x10 robust, 0x20 and 0x40 priorities, 0x80 shared; of a file: below */
     uint32_t pad;
-    uint64_t count; /* locks; waits of a condition */
+    uint64_t count; /* locks, or waits on a condition */
     uint64_t offset;
     char path[SEEN_PATH_ROOM];
 };
 
-/* How a file was locked, too. */
+/* How else a file was locked. */
 enum { SEEN_PART = 1, SEEN_SHARED = 2 };
 
 /* Files that were made, not locked (observer.c). */
@@ -42,15 +42,15 @@ enum { MADE_BY_OPEN = 'x', MADE_BY_LINK = 'l', MADE_BY_MKDIR = 'm' };
 
 struct seen_file {
     uint32_t version;
-    uint32_t is_full; /* there was more than fits */
+    uint32_t is_full; /* more was used than fits */
     char program[SEEN_PATH_ROOM];
     struct seen entries[SEEN_ENTRIES];
 };
 
 /*
- * Opens or makes a file of this user's in the folder of the reports. A process may outlive dmutex-run, and then a
- * stranger may make the folder anew: so the folder is checked each time as the keeper's is, and the file must be no
- * link. -1: there is nobody to report to (ENOENT), or the folder is another user's (EPERM).
+ * Opens or makes a file of this user in the folder of the reports. A process may outlive dmutex-run, and a stranger may
+ * then make the folder again: so the folder is checked each time, as the keeper's is, and the file must not be a link.
+ * -1: nobody is left to report to (ENOENT), or the folder belongs to another user (EPERM).
  */
 int seen_open(const char *folder, const char *name, int flags);
 

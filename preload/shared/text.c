@@ -107,12 +107,12 @@ const char *text_basename(const char *path)
 }
 
 /*
- * On a mismatch the last star takes one byte more: no star before the last needs more, because the text between the two
- * has been found as early as possible. Behind a slash none need, because no star takes a slash.
+ * On a mismatch the last star takes one more byte. No earlier star needs more, because the text between the two was
+ * found as early as possible; nor after a slash, because no star matches a slash.
  */
 bool text_matches(const char *glob, const char *text)
 {
-    const char *star = NULL, *taken = NULL; /* the last star, and where the star's text ends */
+    const char *star = NULL, *taken = NULL; /* the last star, and where the text that it matches ends */
 
     for (;;) {
         if (*glob == '*') {
@@ -148,10 +148,10 @@ void text_say(const char *first, ...)
         text_add_clean(&text, part);
     va_end(more);
     line[text.length] = '\n';
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the call that says so is perhaps none */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the caller may be no cancellation point */
     dm_shield_raise(&shield);
     if (dm_stderr_is_usable() && write(STDERR_FILENO, line, text.length + 1) < 0)
-        errno = 0; /* nobody listens */
+        errno = 0; /* nobody reads it */
     dm_shield_lower(&shield);
     pthread_setcancelstate(cancel_state, NULL);
     errno = error;

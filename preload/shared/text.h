@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Texts without malloc, stdio and locale: for code that may run in a signal handler, inside malloc, or in a child
+ * Texts without malloc, stdio or locale: for code that may run in a signal handler, inside malloc, or in a child
  * between vfork() and exec().
  */
 #ifndef DM_PRELOAD_TEXT_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text that grows in a buffer, is always terminated, and notes when more did not fit. */
+/* A text that grows in a buffer, is always terminated, and remembers whether something did not fit. */
 struct text {
     char *bytes;
     size_t room, length;
@@ -23,19 +23,19 @@ void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_add_number(struct text *text, uint64_t number);
 void text_add_hex(struct text *text, uint64_t number);
 
-/* Reads a number, decimal or with 0x, that is all of the text; false if the text is no number. */
+/* Reads a number, decimal or with 0x, that is the whole text; false if the text is not a number. */
 bool text_number(const char *text, uint64_t *ret_number);
 
-/* The part behind the last slash. */
+/* The part after the last slash. */
 const char *text_basename(const char *path);
 
-/* Matches a path: the glob's `*` and `?` match a slash only if a literal slash stands there. */
+/* Matches a path. `*` and `?` in the glob do not match a slash. */
 bool text_matches(const char *glob, const char *text);
 
-/* The same, with a `?` for each byte that dm_text_clean() of the library takes away. */
+/* The same, with a `?` for each byte that the library's dm_text_clean() would remove. */
 void text_add_clean(struct text *text, const char *more);
 
-/* Says "dmutex: " and the texts up to a NULL, cleaned, as one line to standard error, by one write. */
+/* Prints "dmutex: " and the texts up to a NULL, cleaned, as one line to standard error, in one write. */
 void text_say(const char *first, ...) __attribute__((sentinel));
 
 #endif

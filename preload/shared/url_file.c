@@ -11,7 +11,7 @@
 #define LARGEST (4 << 20) /* bytes; dmutex-run refuses a larger file */
 #define BLANKS " \t\r"
 
-/* A piece of the file, without blanks around it. */
+/* A piece of the file, without surrounding blanks. */
 struct piece {
     const char *at;
     size_t length;
@@ -31,7 +31,10 @@ static bool is(struct piece piece, const char *text)
     return piece.length == strlen(text) && memcmp(piece.at, text, piece.length) == 0;
 }
 
-/* Reads a value as GKeyFile does: \s \n \t \r and \\ stand for one byte. False: too long, or another escape. */
+/*
+ * Reads a value as GKeyFile does: \s \n \t \r and \\ stand for one byte. False if it is too long, or has another
+ * escape.
+ */
 static bool copy_value(struct piece value, char ret_url[URL_ROOM])
 {
     static const char words[] = "sntr\\", bytes[] = " \n\t\r\\";
@@ -49,7 +52,7 @@ static bool copy_value(struct piece value, char ret_url[URL_ROOM])
     return length > 0;
 }
 
-/* Finds the line's value if the key is Url. */
+/* Finds the line's value if its key is Url. */
 static bool is_url(struct piece line, struct piece *ret_value)
 {
     const char *equals = memchr(line.at, '=', line.length);
@@ -77,7 +80,7 @@ static bool find_value(const char *text, size_t size, struct piece *ret_value)
     return false;
 }
 
-/* Returns NULL, or the reason to refuse the file. */
+/* Returns NULL, or why the file is refused. */
 static const char *check(int fd, struct stat *ret_status)
 {
     if (fstat(fd, ret_status) < 0)
@@ -91,7 +94,7 @@ static const char *check(int fd, struct stat *ret_status)
     return NULL;
 }
 
-/* -1 with errno: the file cannot be read.  Else the length of what is there, up to the room. */
+/* -1 with errno if the file cannot be read. Else how much there is, up to the room. */
 static ssize_t read_all(int fd, char *text, size_t room)
 {
     size_t length = 0;
@@ -107,8 +110,8 @@ static ssize_t read_all(int fd, char *text, size_t room)
 }
 
 /*
- * Into memory of its own, because a mapped file that somebody cuts ends the process (SIGBUS), and some files cannot be
- * mapped.  A size of 0 says nothing: files of /proc have it, and those of some file systems in user space.
+ * Reads into its own memory: if somebody truncated a mapped file, the process would get SIGBUS, and some files cannot
+ * be mapped. A size of 0 means nothing: files in /proc have it, and those of some user-space file systems.
  */
 static const char *read_open(int fd, char *ret_url)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server's URL with a password stays in the configuration file: the environment, which every process of the
- * user can read and every child inherits, has the file's path only, in DMUTEX_URL_FILE.
+ * A server URL with a password stays in the configuration file. The environment, which every process of the user can
+ * read and every child inherits, only has the file's path, in DMUTEX_URL_FILE.
  *
- * Calls no malloc and no stdio, for the module reads the file before main().
+ * Calls no malloc and no stdio, because the module reads the file before main().
  */
 #ifndef DM_PRELOAD_URL_FILE_H
 #define DM_PRELOAD_URL_FILE_H
@@ -15,8 +15,8 @@
 #define URL_ROOM 1024
 
 /*
- * Copies the value of Url in the section [server]. False with the reason, which is a literal: the file cannot be read,
- * has no Url, or can be written by users other than root and this user.
+ * Copies the value of Url in the section [server]. False with the reason, a literal: the file cannot be read, has no
+ * Url, or can be written by users other than root and this user.
  */
 bool url_file_read(const char *path, char ret_url[URL_ROOM], const char **ret_reason);
 

@@ -9,11 +9,11 @@
 #define PATIENCE_NS 3000000000
 
 /*
- * A thread first counts itself in, then looks for the other kind; so of two threads that come at once, at least one has
- * seen the other.
+ * A thread first counts itself in, then looks for the other kind. So if two threads come at once, at least one of them
+ * sees the other.
  */
 static unsigned changes, forks;
-static uint64_t forks_since; /* a fork() is under way since then: a thread that waits for all forks waits once */
+static uint64_t forks_since; /* since when a fork() is in progress; a thread that waits for all forks waits once */
 static __thread unsigned own_changes __attribute__((tls_model("initial-exec")));
 static __thread unsigned own_forks __attribute__((tls_model("initial-exec")));
 
@@ -29,7 +29,7 @@ void gate_await_forks(void)
     await(&forks, own_forks, __atomic_load_n(&forks_since, __ATOMIC_RELAXED));
 }
 
-/* Steps back for a fork(), or both would wait. */
+/* Steps back for a fork(); otherwise both would wait. */
 void gate_enter(void)
 {
     if (own_changes++ > 0)

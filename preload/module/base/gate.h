@@ -2,8 +2,8 @@
 /*
  * Keeps fork() apart from changes that a child must not find half done: each waits for the other.
  *
- * No lock is held meanwhile, and no thread waits for ever: a thread that changes something may hold a lock that a later
- * handler of fork() wants. After three seconds the change goes on, and the fork() goes on too.
+ * Nobody holds a lock while waiting, and nobody waits forever: a thread in a change may hold a lock that a later fork
+ * handler wants. After three seconds the change goes on, and so does the fork().
  */
 #ifndef DM_PRELOAD_GATE_H
 #define DM_PRELOAD_GATE_H
@@ -12,7 +12,7 @@
 void gate_enter(void);
 void gate_leave(void);
 
-/* Waits for the end of each fork() of another thread. */
+/* Waits until every fork() of another thread has ended. */
 void gate_await_forks(void);
 
 /* Called at fork(). */

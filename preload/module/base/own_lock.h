@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The module's own locks. A thread that is cancelled under one would leave it locked for ever, and messages, files and
- * what libdmutex does are cancellation points: so cancellation is off while a thread has such a lock.
+ * The module's own locks. A thread that was cancelled while it held one would leave it locked forever, and messages,
+ * files and calls of libdmutex are cancellation points. So cancellation is disabled while a thread has such a lock.
  */
 #ifndef DM_PRELOAD_OWN_LOCK_H
 #define DM_PRELOAD_OWN_LOCK_H
@@ -10,7 +10,7 @@
 
 #include "real.h"
 
-/* Returns the cancellation state of before, for own_unlock(). */
+/* Returns the previous cancellation state, for own_unlock(). */
 static inline int own_lock(pthread_mutex_t *lock)
 {
     int state;

@@ -7,8 +7,7 @@
 struct real real_functions;
 
 /*
- * Used before the functions are found, hence before there is a second thread: dlsym() may allocate, and an allocator
- * may lock.
+ * Used until the functions are found, when there is only one thread: dlsym() may allocate, and an allocator may lock.
  */
 static int early(pthread_mutex_t *mutex)
 {
@@ -16,7 +15,7 @@ static int early(pthread_mutex_t *mutex)
     return 0;
 }
 
-/* Since 2.3.2 condition variables have another layout; programs linked before 2.3.2 are not served. */
+/* Condition variables have had another layout since 2.3.2; programs linked before that are not supported. */
 #define COND_VERSION "GLIBC_2.3.2"
 
 #define WANTED(field, function, version) { offsetof(struct real, field), #function, version },
@@ -26,8 +25,8 @@ static const struct {
 } wanted[] = { REAL_FUNCTIONS(WANTED) };
 
 /*
- * The next function behind the module. The caller stores the result, so the call is no jump to dlsym(), which takes the
- * caller's place for the "next" that is meant.
+ * Finds the function that comes after the module's. The caller must store the result, so that the call of dlsym() is no
+ * tail call: dlsym() takes its caller as the reference for "next".
  */
 static void *find(const char *name, const char *version)
 {
@@ -43,7 +42,7 @@ void real_find(void)
     static bool is_finding;
 
     if (is_finding)
-        return; /* dlsym() allocates, and the allocator locks: by the early functions */
+        return; /* dlsym() allocates, and the allocator locks through the early functions */
     is_finding = true;
     real_functions.mutex_lock = real_functions.mutex_trylock = real_functions.mutex_unlock = early;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libc's own functions, behind the functions that the module puts in front.
+ * libc's own functions, which the module's functions replace.
  *
- * The module's constructor finds all at once, or the first call of any function if another library's constructor is
- * earlier; a later call never searches, because dlsym() may allocate.
+ * The module's constructor finds them all at once, or the first call of any of them does, if another library's
+ * constructor comes first. Later calls never search, because dlsym() may allocate.
  */
 #ifndef DM_PRELOAD_REAL_H
 #define DM_PRELOAD_REAL_H
@@ -72,7 +72,7 @@ struct real {
     REAL_FUNCTIONS(REAL_FIELD)
 };
 
-/* Read without a check, where an earlier call has asked (objects.h). */
+/* Read without a check, where an earlier call has found them (objects.h). */
 extern struct real real_functions;
 void real_find(void);
 

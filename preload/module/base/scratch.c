@@ -9,10 +9,10 @@
 #include "real.h"
 
 #define ROOMS 8
-#define ROOM_SIZE 8448 /* two paths, and what belongs to them */
+#define ROOM_SIZE 8448 /* two paths, and what goes with them */
 
 static alignas(64) unsigned char rooms[ROOMS][ROOM_SIZE];
-static bool is_taken[ROOMS]; /* atomic; a room that a thread has while it forks is lost to the child */
+static bool is_taken[ROOMS]; /* atomic; a room that a thread has while it forks is lost in the child */
 
 void *scratch_take(size_t size)
 {

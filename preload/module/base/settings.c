@@ -10,7 +10,7 @@
 #include "shared/text.h"
 #include "shared/url_file.h"
 
-/* The exit status of dmutex-run for a configuration that cannot be used (EX_CONFIG). */
+/* dmutex-run's exit status for an unusable configuration (EX_CONFIG). */
 #define BAD_CONFIGURATION 78
 
 static struct settings settings;
@@ -28,10 +28,10 @@ static void note(const struct rule *rule)
     settings.has_fcntl |= rule->kind == RULE_FCNTL;
 }
 
-/* Keeps the rules for this program. A wrong rule ends the program: the program would run without the mutex. */
+/* Keeps the rules for this program. A wrong rule ends the program, which would otherwise run without the mutex. */
 static void read_rules(const char *variable, struct rule *rules)
 {
-    static unsigned before; /* rules of the variables before this variable */
+    static unsigned before; /* the number of rules in earlier variables */
     const char *value = secure_getenv(variable);
     char reason[RULES_REASON_ROOM], *text;
     struct rule *read;
@@ -60,7 +60,7 @@ static void read_rules(const char *variable, struct rule *rules)
 /* Resolves once for all modules that are compared with the rule. */
 static void resolve(int index)
 {
-    static char resolved[PATH_MAX]; /* by the constructor alone */
+    static char resolved[PATH_MAX]; /* used only by the constructor */
     const struct rule *rule = &settings.rules[index];
     const char *path = rule->module;
 
@@ -71,7 +71,7 @@ static void resolve(int index)
     settings.resolved[index] = strcpy(get_memory(strlen(resolved) + 1), resolved);
 }
 
-/* Now, because the process may have fewer rights later. */
+/* Reads it now, because the process may have fewer rights later. */
 static void read_url(void)
 {
     static char url[URL_ROOM];
@@ -91,7 +91,7 @@ static size_t count_of(const char *variable)
     return value ? rules_count(value) : 0;
 }
 
-/* The loader calls constructors one after another: the first call is alone. */
+/* The loader calls constructors one after another, so the first call is alone. */
 const struct settings *settings_get(void)
 {
     static bool is_read;

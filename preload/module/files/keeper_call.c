@@ -19,7 +19,7 @@
 #include "shared/rules.h"
 #include "shared/text.h"
 
-/* A keeper that is just ending has not read the question: ask again. A keeper that never answers is broken. */
+/* A keeper that is just ending has not read the question: ask again. One that never answers is broken. */
 #define TRIES 5
 #define TEXTS 10
 #define NUMBERS_ROOM 64
@@ -33,7 +33,7 @@
 struct question {
     struct iovec texts[TEXTS];
     int count;
-    int file; /* goes with the texts, and perhaps standard error with it; -1: none */
+    int file; /* sent with the texts, perhaps together with standard error; -1: none */
 };
 
 static void add(struct question *question, const char *text)
@@ -61,9 +61,9 @@ static ssize_t send_message(int connection, const struct msghdr *message)
 }
 
 /*
- * Whether the keeper may have this process's standard error. Not a file, which gets no line. Nor after a change of the
- * user: the kernel keeps the other processes of the new user away from this one's descriptors, and the keeper is such a
- * process.
+ * Whether the keeper may have this process's standard error. Not if it is a file, to which we do not write. Nor after a
+ * change of user: the kernel keeps the new user's other processes away from this one's descriptors, and the keeper is
+ * such a process.
  */
 static bool is_voice_for_keeper(void)
 {
@@ -73,7 +73,7 @@ static bool is_voice_for_keeper(void)
            !S_ISREG(status.st_mode);
 }
 
-/* Where standard error is not for the keeper, or was just closed, the file goes alone. */
+/* If standard error is not for the keeper, or was just closed, sends only the file. */
 static ssize_t send_with_gifts(int connection, struct msghdr *message, int file)
 {
     int gifts[KEEPER_GIFTS] = { [KEEPER_GIFT_FILE] = file, [KEEPER_GIFT_STDERR] = STDERR_FILENO };
@@ -108,7 +108,7 @@ static bool send_question(int connection, const struct question *question)
 
 /* ---- an answer --------------------------------------------------------------------------- */
 
-/* Another thread of the program may have closed all descriptors during the wait, and use the number by now. */
+/* During the wait another thread of the program may have closed all descriptors, and reused the number. */
 struct connection {
     int fd;
     struct dm_fileid file;
@@ -122,7 +122,7 @@ static void close_connection(void *user)
 }
 
 /*
- * A signal's handler ends the wait as the kernel ends flock(): recv() goes on without help if the handler was installed
+ * A signal handler ends the wait as the kernel ends flock(): recv() restarts by itself if the handler was installed
  * with SA_RESTART.
  */
 static ssize_t wait_for_answer(struct connection *connection, char *answer, int cancel_state)
@@ -162,7 +162,7 @@ static int read_failure(const char *answer)
     return (int)error;
 }
 
-/* Three texts can always be read from the answer. */
+/* There are always three texts to read from the answer. */
 static int read_answer(const char *answer)
 {
     if (strcmp(answer, "ok") == 0 || strcmp(answer, "free") == 0)
@@ -174,7 +174,10 @@ static int read_answer(const char *answer)
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-/* Returns the result of read_answer(), EINTR, or GONE.  Its room is not on the stack while a keeper is started. */
+/*
+ * Returns the result of read_answer(), EINTR, or GONE. A separate function, so that its buffer is not on the stack
+ * while a keeper is started.
+ */
 static __attribute__((__noinline__)) int ask_at(struct connection *connection, const struct question *question,
                                                 bool is_wait, int cancel_state)
 {
@@ -192,7 +195,7 @@ static __attribute__((__noinline__)) int ask_at(struct connection *connection, c
     return read_answer(answer);
 }
 
-/* Refuses the lock without a keeper, unless the rule says that a local lock is enough. */
+/* Refuses the lock if there is no keeper, unless the rule allows a local lock. */
 static int do_without(const struct rule *rule)
 {
     return rule->on_down == DOWN_LOCAL ? 0 : ENOLCK;
@@ -258,7 +261,7 @@ int keeper_test(const struct rule *rule, const char *name, const char *path)
     return ask(rule, &question, false, PTHREAD_CANCEL_DISABLE);
 }
 
-/* -1: there is none to tell. */
+/* -1: there is no keeper. */
 static int connect_if_there(void)
 {
     struct keeper_place place;

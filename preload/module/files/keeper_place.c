@@ -23,7 +23,7 @@
 
 /* ---- which keeper ------------------------------------------------------------------------ */
 
-/* FNV-1a, of the text and the NUL. */
+/* FNV-1a over the text and its NUL. */
 static uint64_t mix(uint64_t hash, const char *text)
 {
     do
@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Pids mean something in one pid namespace only, a server's address in one network namespace. */
+/* Pids are only valid in one pid namespace, a server's address only in one network namespace. */
 static uint64_t mix_namespace(uint64_t hash, const char *path)
 {
     char number[24];
@@ -117,7 +117,7 @@ static int complain_of_error(const char *what)
     return complain(&fault);
 }
 
-/* The place in the fault is a path that a person can look at, not the socket's name alone. */
+/* The fault names a path that a person can look at, not only the socket's name. */
 static int connect_in(int folder, const struct keeper_place *place, struct dm_fault *ret_fault)
 {
     int connection = dm_place_connect(folder, place->name, SOCK_SEQPACKET, ret_fault);
@@ -134,10 +134,7 @@ static int connect_in(int folder, const struct keeper_place *place, struct dm_fa
     return -1;
 }
 
-/*
- * All users can write to /tmp, and the process that listens there is told what to lock, and is believed: so all of the
- * place is checked.
- */
+/* Everybody can write to /tmp, and we believe whoever listens there. So the whole place is checked. */
 int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault)
 {
     int folder = dm_place_open_own(place->folder, false, ret_fault), connection;
@@ -149,7 +146,7 @@ int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault)
     return connection;
 }
 
-/* Held while a socket's name is made or removed; ends with the descriptor, also if the process is killed. */
+/* Held while a socket's name is made or removed. Ends with the descriptor, even if the process is killed. */
 static int take_guard(int folder)
 {
     int guard = openat(folder, KEEPER_GUARD, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -166,8 +163,7 @@ static int take_guard(int folder)
 /* ---- the start --------------------------------------------------------------------------- */
 
 /*
- * The caller makes the socket, so that every process can connect from now on and no process waits until the keeper has
- * come up.
+ * The caller makes the socket, so that every process can connect from now on, without waiting for the keeper to start.
  */
 static int listen_at(int folder, const struct keeper_place *place)
 {
@@ -175,7 +171,7 @@ static int listen_at(int folder, const struct keeper_place *place)
     struct sockaddr_un address;
 
     if (listening >= 0)
-        unlinkat(folder, place->name, 0); /* of a killed keeper */
+        unlinkat(folder, place->name, 0); /* left by a killed keeper */
     if (dm_place_address(folder, place->name, &address) &&
         bind(listening, (const struct sockaddr *)&address, sizeof address) == 0 && listen(listening, SOMAXCONN) == 0)
         return listening;
@@ -216,13 +212,13 @@ static int start_guarded(int folder, const struct keeper_place *place)
     int connection = connect_in(folder, place, &fault);
 
     if (connection >= 0)
-        return connection; /* somebody else was quicker */
+        return connection; /* another process was faster */
     if (fault.kind != DM_FAULT_ABSENT)
         return complain(&fault); /* a keeper may be running, so the name stays */
     return spawn_in(folder, place);
 }
 
-/* A function of its own, so that its rooms and those of the way to the folder are not on the stack at once. */
+/* A separate function, so that its buffers and those of the search for the folder are not on the stack together. */
 static __attribute__((__noinline__)) int start_in(int folder, const struct keeper_place *place)
 {
     int guard = take_guard(folder), connection;
@@ -235,9 +231,9 @@ static __attribute__((__noinline__)) int start_in(int folder, const struct keepe
 }
 
 /*
- * True if children of this process are of another pid namespace, by unshare() or setns(). The first of them is process
- * 1 there: a keeper that goes into the background would end the namespace, and none could be made any more. The
- * kernel's link leads nowhere as long as there is none.
+ * True if children of this process are born in another pid namespace, after unshare() or setns(). The first of them
+ * becomes process 1 there: a keeper that goes into the background would end the namespace, and no more processes could
+ * be made in it. While there is none, the kernel's link leads nowhere.
  */
 static bool are_children_elsewhere(void)
 {
@@ -249,7 +245,7 @@ static bool are_children_elsewhere(void)
     return stat(theirs, &other) < 0 || other.st_ino != status.st_ino;
 }
 
-/* A keeper with fewer descriptors could not serve one program, and would be in the way of a better one. */
+/* With fewer descriptors a keeper could not even serve one program, and would be in the way of a better one. */
 static bool has_few_descriptors(void)
 {
     struct rlimit limit;
@@ -257,7 +253,7 @@ static bool has_few_descriptors(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < DESCRIPTORS_LEAST;
 }
 
-/* Signals are blocked: a handler that locks a file must not wait for the guard that the handler has interrupted. */
+/* Blocks signals: a handler that locks a file must not wait for a guard that the interrupted code holds. */
 int keeper_start(const struct keeper_place *place)
 {
     struct dm_fault fault;

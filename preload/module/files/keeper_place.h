@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The place where the keeper of this process listens, and the start of a keeper. Async-signal-safe, all of it. */
+/* Where the keeper of this process listens, and how a keeper is started. Everything here is async-signal-safe. */
 #ifndef DM_PRELOAD_KEEPER_PLACE_H
 #define DM_PRELOAD_KEEPER_PLACE_H
 
@@ -14,15 +14,15 @@ struct keeper_place {
 };
 
 /*
- * The socket of the keeper for this user, pid and network namespace and server.  False, said: the
- * path is too long, or relative.
+ * Finds the socket of the keeper for this user, these pid and network namespaces and this server. False, reported, if
+ * the path is too long or relative.
  */
 bool keeper_find_place(struct keeper_place *ret_place);
 
-/* A connection to a keeper of this user, or -1 with the fault: DM_FAULT_ABSENT says that no keeper runs. */
+/* Connects to a keeper of this user. Returns -1 with the fault; DM_FAULT_ABSENT: no keeper is running. */
 int keeper_connect(const struct keeper_place *place, struct dm_fault *ret_fault);
 
-/* Starts a keeper, unless another process is quicker. A connection, or -1, said. */
+/* Starts a keeper, unless another process is faster. Returns a connection, or -1, reported. */
 int keeper_start(const struct keeper_place *place);
 
 #endif

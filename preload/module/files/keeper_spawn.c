@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The keeper is no child of the program that happens to start the keeper: wait() must not see the keeper, no SIGCHLD is
- * to come, and the program's handlers of pthread_atfork() are not to run. So the keeper is the child of a child, both
- * made by a bare clone() without a signal at their end; the first child ends at once and is reaped by number.
+ * The keeper is not a child of the program that happens to start it: wait() must not see it, there must be no SIGCHLD,
+ * and the program's pthread_atfork() handlers must not run. So the keeper is the child of a child. Both are made by a
+ * bare clone() without a signal at their end; the first child exits at once and is reaped by its pid.
  *
- * Only pid 1 of the namespace, or a process that has asked for orphans (PR_SET_CHILD_SUBREAPER), gets the keeper for a
- * child at last, like all other orphans.
+ * Only process 1 of the namespace, or a process that has asked for orphans (PR_SET_CHILD_SUBREAPER), finally gets the
+ * keeper as a child, like all other orphans.
  *
- * The children have a copy of the memory of a process that may have threads, or may be in the middle of malloc(): the
- * children make system calls only.
+ * The children have a copy of the memory of a process that may have threads, or may be in the middle of malloc(). So
+ * they make system calls only.
  */
 #include "keeper_spawn.h"
 
@@ -47,8 +47,8 @@ static pid_t fork_unseen(void)
 }
 
 /*
- * The program's settings are not for the keeper: the keeper is not to be preloaded, and not to end or give up by what
- * libdmutex does in a program.
+ * The program's settings are not for the keeper: it must not be preloaded, and must not end or give up according to
+ * what libdmutex shall do in a program.
  */
 static bool is_for_keeper(const char *string)
 {
@@ -61,7 +61,7 @@ static bool is_for_keeper(const char *string)
     return true;
 }
 
-/* Changes the array in place, because the array is this process's own copy. */
+/* Changes the array in place, because it is this process's own copy. */
 static void clean_environment(void)
 {
     char **to = environ;
@@ -74,7 +74,7 @@ static void clean_environment(void)
     *to = NULL;
 }
 
-/* Handlers go with exec(); ignored signals stay ignored, and the mask stays. */
+/* exec() resets handlers; ignored signals stay ignored, and the mask stays. */
 static void reset_signals(void)
 {
     struct sigaction action = { .sa_handler = SIG_DFL };
@@ -86,21 +86,21 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors of the program that the keeper is given. */
+/* The program's descriptors that the keeper is given. */
 struct gifts {
     int listening, folder;
-    int url; /* -1: there is none */
+    int url; /* -1: none */
 };
 
-/* Lifts a descriptor above the numbers that the keeper knows. */
+/* Moves a descriptor above the numbers that the keeper uses. */
 static int lift(int fd)
 {
     return fd < 0 ? -1 : real_get()->fcntl(fd, F_DUPFD, KEEPER_FREE_FD);
 }
 
 /*
- * Nothing of the program's is kept: somebody may wait for the end of a pipe, or for a lock's last
- * descriptor to be closed.
+ * Keeps nothing of the program's open: somebody may wait for the end of a pipe, or for a lock's last descriptor to be
+ * closed.
  */
 static void arrange_descriptors(const struct gifts *gifts)
 {
@@ -112,16 +112,15 @@ static void arrange_descriptors(const struct gifts *gifts)
         dup2(url, KEEPER_URL_FD);
     null = open("/dev/null", O_RDWR);
     if (null < 0)
-        null = open("/", O_PATH); /* no /dev here: nothing can be written to the descriptor, either */
+        null = open("/", O_PATH); /* there is no /dev: this cannot be written to, either */
     for (int i = 0; i < KEEPER_SOCKET_FD; i++)
         dup2(null, i);
     closefrom(url >= 0 ? KEEPER_FREE_FD : KEEPER_URL_FD);
 }
 
 /*
- * The keeper has the identity that the program has now, and no other; nor capabilities that the program's children
- * inherit, because all programs of the user give the keeper orders. Not by libc's functions, because libc's would tell
- * the other threads.
+ * The keeper has the program's current identity and no other, and no capabilities that the program's children inherit,
+ * because all programs of the user give it orders. Does not use libc's functions, which would tell the other threads.
  */
 static void settle_identity(void)
 {
@@ -133,7 +132,10 @@ static void settle_identity(void)
     syscall(SYS_setresuid, user, user, user);
 }
 
-/* To the hard limit, or beyond where the user may: the limits of one program are not for a keeper that serves many. */
+/*
+ * Raises limits to the hard limit, or beyond if the user may: one program's limits are not for a keeper that serves
+ * many.
+ */
 static void lift_limits(void)
 {
     static const int endless[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS, RLIMIT_NPROC, RLIMIT_RTTIME };
@@ -149,24 +151,24 @@ static void lift_limits(void)
         }
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max; /* the kernel has no endless table */
+        limit.rlim_cur = limit.rlim_max; /* the kernel's table is not unlimited */
         setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
 
-/* A program that is to be ended first without memory says so with a number above 0. */
+/* A program that should be killed first when memory runs out has a number above 0. */
 static void reset_oom_score(void)
 {
     int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
     char first;
 
     if (file >= 0 && read(file, &first, 1) == 1 && first != '-' && pwrite(file, "0", 1, 0) < 0)
-        errno = 0; /* the container's number, say, which only its root may lower */
+        errno = 0; /* perhaps the container's number, which only its root may lower */
     if (file >= 0)
         close(file);
 }
 
-/* An idle or slow keeper would lose locks of others. What the kernel refuses stays as it is. */
+/* A keeper with low priority would lose the locks of others. What the kernel refuses to change stays as it is. */
 static void reset_priority(void)
 {
     const struct sched_param usual = { 0 };
@@ -204,7 +206,7 @@ static void reap(pid_t pid)
         continue;
 }
 
-/* A pipe that holds the URL; -1: no URL is to be told, or no pipe can be made, and the keeper will miss the URL. */
+/* A pipe that contains the URL. -1: there is no URL to pass, or no pipe can be made, and the keeper will miss it. */
 static int make_url(void)
 {
     const struct settings *settings = settings_get();

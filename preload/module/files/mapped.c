@@ -20,7 +20,7 @@
 
 /* ---- the kernel's lock ------------------------------------------------------------------- */
 
-/* F_WRLCK or F_UNLCK, by the same call that the program has made. */
+/* Sets F_WRLCK or F_UNLCK with the call that the program has made. */
 static int set_local(const struct mapped *file, short type, bool is_wait)
 {
     struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
@@ -55,7 +55,7 @@ static bool is_same_file(const struct stat *status, const char *fd)
            other.st_dev == status->st_dev;
 }
 
-/* Searches one folder's entries, as getdents64() has put the entries into memory. */
+/* Searches the entries of a folder in the form in which getdents64() returned them. */
 static bool find_among(int folder, const char *entries, size_t length, const struct mapped *file,
                        const struct stat *status, struct kernel_lock *ret_lock)
 {
@@ -70,7 +70,7 @@ static bool find_among(int folder, const char *entries, size_t length, const str
     return false;
 }
 
-/* The kernel tells a process's lock at the descriptor by which the lock was first taken. */
+/* The kernel shows a process's lock at the descriptor with which it was first taken. */
 static __attribute__((__noinline__)) bool find_at_others(int folder, const struct mapped *file,
                                                          struct kernel_lock *ret_lock)
 {
@@ -100,7 +100,7 @@ static bool had_before(const struct mapped *file)
     return is_found;
 }
 
-/* By O_PATH: the close of any other descriptor of the file would end all locks of this process by fcntl(). */
+/* Uses O_PATH: closing any other descriptor of the file would end all fcntl() locks of this process. */
 static int open_by_path(int folder, const struct mapped *file)
 {
     char path[20];
@@ -112,8 +112,8 @@ static int open_by_path(int folder, const struct mapped *file)
 }
 
 /*
- * False: the kernel does not tell of the lock that the process has just taken. *had: the lock was no new one. The file
- * is to be closed in any case.
+ * False if the kernel does not show the lock that the process has just taken. *had: the lock is not new. The file must
+ * be closed in any case.
  */
 static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, int *ret_file, bool *had)
 {
@@ -132,11 +132,11 @@ static bool find_lock(const struct mapped *file, struct kernel_lock *ret_lock, i
 
 /* ---- the distributed lock ---------------------------------------------------------------- */
 
-/* What a cancelled wait is to undo. */
+/* What a cancelled wait has to undo. */
 struct undo {
     const struct mapped *file;
     int by_path; /* the file's descriptor by O_PATH; -1 */
-    bool had;    /* the program had the lock before */
+    bool had;    /* the program already had the lock */
 };
 
 static void undo(void *at)
@@ -149,7 +149,7 @@ static void undo(void *at)
         set_local(what->file, F_UNLCK, false);
 }
 
-/* Returns an errno value. If cancelled during the wait: the kernel's lock is as before. */
+/* Returns an errno value. If it is cancelled during the wait, the kernel's lock is as before. */
 static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_state, bool *had)
 {
     struct keeper_wish wish = {
@@ -182,9 +182,9 @@ static int lock_distributed(const struct mapped *file, bool is_wait, int cancel_
 }
 
 /*
- * A look of the keeper may keep the lock of a process that has ended: the kernel leaves a file open while its fdinfo is
- * read, and the keeper takes a shared lock to see if the file is locked. Who comes after the holder's end, and does not
- * wait, must not find the lock taken.
+ * A check by the keeper may briefly keep the lock of a process that has ended: the kernel keeps a file open while its
+ * fdinfo is read, and the keeper takes a shared lock to see whether the file is locked. A process that comes after the
+ * holder's end and does not wait must not find the lock taken.
  */
 static __attribute__((__noinline__)) int try_after_look(const struct mapped *file)
 {
@@ -198,7 +198,7 @@ static __attribute__((__noinline__)) int try_after_look(const struct mapped *fil
     return is_settled ? set_local(file, F_WRLCK, false) : -1;
 }
 
-/* A process's own lock ends with the process, whoever looks at the file. */
+/* A lock that belongs to the process ends with it, no matter who looks at the file. */
 static int take_local(const struct mapped *file, bool is_wait)
 {
     int result = set_local(file, F_WRLCK, is_wait);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lock commands on a file that a rule names: the kernel's lock first, then the distributed lock, and both or none.
- * Callable in a signal handler and in a forked child.
+ * Lock commands on a file that a rule names: the kernel's lock first, then the distributed lock, and either both or
+ * none. May be called in a signal handler and in a forked child.
  *
  * All return 0, or -1 with errno, as the program's own call does.
  */
@@ -24,15 +24,18 @@ struct mapped {
     char path[PATH_MAX];
 };
 
-/* Waiting is a cancellation point if the program's own call is a cancellation point: not with flock(). */
+/* Waiting is a cancellation point if the program's own call is one; flock() is not. */
 int mapped_lock(const struct mapped *file, bool is_wait);
 
 int mapped_unlock(const struct mapped *file);
 
-/* Asks if another host has locked the file. The kernel has been asked about this host. *ret_held: true if locked. */
+/*
+ * Asks whether another host has locked the file; the kernel has already been asked about this host. *ret_held: true if
+ * so.
+ */
 int mapped_test(const struct mapped *file, bool *ret_held);
 
-/* Refuses a request that cannot be distributed: -1, ENOLCK, and says why, once in a process for each reason. */
+/* Refuses a request that cannot be distributed: returns -1 with ENOLCK. Prints each reason once per process. */
 enum mapped_refusal { MAPPED_SHARED, MAPPED_PART };
 int mapped_refuse(const struct mapped *file, enum mapped_refusal refusal);
 

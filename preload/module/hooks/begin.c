@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The module's own beginning, and its part in the program's fork(). */
+/* The start of the module itself, and its part in the program's fork(). */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -32,8 +32,8 @@ static bool has_rules(void)
 }
 
 /*
- * libc's fork() lists its handlers before calling the first: a thread that opens libdmutex in between would not learn
- * of the fork() by the handlers of this module.
+ * libc's fork() lists its handlers before it calls the first one. If a thread opens libdmutex in between, this module's
+ * handlers would not tell it about the fork().
  */
 EXPORT pid_t fork(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * C11's mutexes and condition variables.  glibc's are pthread's under another name, but its functions
- * call each other inside libc, where nobody comes between.
+ * C11's mutexes and condition variables. In glibc they are pthread's under another name, but its functions call each
+ * other inside libc, where we cannot intercept them.
  */
 #include <errno.h>
 #include <threads.h>
@@ -23,7 +23,7 @@ static pthread_cond_t *condition_of(cnd_t *condition)
     return (pthread_cond_t *)(void *)condition;
 }
 
-/* C11 knows no death of an owner: a thread that is told of a death owns the mutex. */
+/* C11 does not know of an owner's death: a thread that gets EOWNERDEAD owns the mutex. */
 static int to_c11(int result)
 {
     switch (result) {

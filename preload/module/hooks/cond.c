@@ -11,10 +11,10 @@
 #include "ready.h"
 #include "shared/text.h"
 
-/* glibc's bit of a condition variable with timeouts by CLOCK_MONOTONIC. */
+/* glibc's bit for a condition variable whose timeouts use CLOCK_MONOTONIC. */
 #define CLOCK_BIT 2
 
-/* The longest sleep of a wait without a name, before the wait wakes up without a reason. */
+/* How long a wait without a name sleeps before it wakes up spuriously. */
 #define SLICE_NS 100000000
 
 /* ---- from the program's condition to ours ------------------------------------------------ */
@@ -37,7 +37,7 @@ static enum object_state make(struct object *object, const struct library *libra
     return OBJECT_REFUSED;
 }
 
-/* As mutex_named(). */
+/* Like mutex_named(). */
 static struct object *condition_named(pthread_cond_t *condition, enum look_use use)
 {
     struct object *object;
@@ -66,11 +66,11 @@ static int wait_locally(pthread_cond_t *condition, pthread_mutex_t *mutex, struc
 
 /* ---- a condition without a name, a mutex with a name ------------------------------------- */
 
-/* A mutex that was given up for a slice. */
+/* A mutex that is released for one slice. */
 struct slice {
     struct object *mutex;
     unsigned depth;
-    int result; /* of taking the mutex again */
+    int result; /* of locking the mutex again */
 };
 
 static int give_up(struct slice *slice)
@@ -85,7 +85,7 @@ static int give_up(struct slice *slice)
     return result;
 }
 
-/* Runs also if the thread is cancelled in the sleep. */
+/* Runs even if the thread is cancelled while it sleeps. */
 static void take_again(void *user)
 {
     struct slice *slice = user;
@@ -101,7 +101,7 @@ static bool is_before(const struct timespec *one, const struct timespec *other)
     return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec : one->tv_nsec < other->tv_nsec;
 }
 
-/* The end of a slice, or of the wait if the wait ends sooner; returns true in the second case. */
+/* The end of a slice, or of the wait if that is sooner; returns true in that case. */
 static bool end_slice(clockid_t clock_id, const struct timespec *deadline, struct timespec *ret_end)
 {
     clock_gettime(clock_id, ret_end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls of condition variables, in the form that the functions of pthread and of C11 need. */
+/* The condition variable calls, in the form that the functions of pthread and of C11 need. */
 #ifndef DM_PRELOAD_COND_H
 #define DM_PRELOAD_COND_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* The end of a wait. `by`: which clock counts. */
+/* The end of a wait; `by` says which clock counts. */
 struct cond_deadline {
     enum { WAIT_ENDLESS, WAIT_BY_CONDITION, WAIT_BY_CLOCK } by;
     clockid_t clock;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Modules and mappings that come into the process later, and leave. */
+/* Modules and mappings that are loaded into the process later, or leave it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -20,15 +20,15 @@
 /* ---- which file dlopen() means ----------------------------------------------------------- */
 
 /*
- * libc takes the module for the caller of dlopen(), and would search by the module's paths. So names that depend on the
- * program's own module are found here: bare names by DT_RUNPATH or DT_RPATH, and $ORIGIN.
+ * libc takes the module for the caller of dlopen(), and would use the module's search paths. So names that depend on
+ * the program's own module are resolved here: bare names by DT_RUNPATH or DT_RPATH, and $ORIGIN.
  */
 struct caller {
     struct link_map *map;
     const char *file; /* the name in the call */
 };
 
-/* The folders that a module searches; to be given back. NULL: not known. */
+/* The folders that a module searches, to be freed. NULL: not known. */
 static Dl_serinfo *get_folders(struct link_map *map, size_t *ret_size)
 {
     Dl_serinfo head, *list;
@@ -55,7 +55,7 @@ static bool has_folder(const Dl_serinfo *folders, const char *name)
     return false;
 }
 
-/* The first of the folders with such a file, whose path is written; NULL: none. */
+/* The first of the folders that contains the file, whose path is written; NULL: none. */
 static const char *find_in_folders(const Dl_serinfo *folders, const char *file, char *ret_path)
 {
     for (unsigned i = 0; i < folders->dls_cnt; i++) {
@@ -72,8 +72,8 @@ static const char *find_in_folders(const Dl_serinfo *folders, const char *file, 
 }
 
 /*
- * Finds the file in a folder that only the caller's module searches. The first folder with such a file counts: if the
- * folder is in the module's own list too, the loader finds the file without help, by the loader's cache too.
+ * Finds the file in a folder that only the caller's module searches. The first folder that contains it counts: if our
+ * module searches that folder, too, the loader finds the file by itself, using its cache.
  */
 static bool find_by_runpath(const struct caller *caller, char *ret_path)
 {
@@ -97,8 +97,8 @@ static bool find_by_runpath(const struct caller *caller, char *ret_path)
 }
 
 /*
- * Expands $ORIGIN or ${ORIGIN} at the beginning to the folder of the caller's module. Other words do not depend on the
- * caller.
+ * Replaces $ORIGIN or ${ORIGIN} at the beginning by the folder of the caller's module. Other tokens do not depend on
+ * the caller.
  */
 static bool expand_origin(const struct caller *caller, char *ret_path)
 {
@@ -125,7 +125,7 @@ static bool is_loaded(const char *file, int mode)
     if (handle)
         real_get()->dlclose(handle);
     else
-        dlerror(); /* the program is not to hear of this error */
+        dlerror(); /* the program must not see this error */
     return handle != NULL;
 }
 
@@ -158,7 +158,7 @@ static void warn_of_deepbind(const char *file)
         text_say(file, " is loaded with RTLD_DEEPBIND: the mutexes that it locks itself stay local", NULL);
 }
 
-/* Where the compiler can be told so, the call at the end of a function is a jump. */
+/* If the compiler supports it, a call at the end of a function is a jump. */
 #if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
 #define JUMPS true
 #define JUMPING __attribute__((optimize("optimize-sibling-calls")))
@@ -200,7 +200,7 @@ EXPORT int dlclose(void *handle)
 
 /* ---- mappings ---------------------------------------------------------------------------- */
 
-/* Whole pages go. */
+/* Whole pages are unmapped. */
 EXPORT int munmap(void *address, size_t size)
 {
     size_t page;

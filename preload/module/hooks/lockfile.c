@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flock(), fcntl() and lockf() of the program: find the file, find a rule for the file, and check that the request can
- * be distributed. All other calls go to libc unchanged.
+ * The program's flock(), fcntl() and lockf(): we find the file, find a rule for it, and check that the request can be
+ * distributed. All other calls go to libc unchanged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "shared/rules.h"
 #include "shared/text.h"
 
-/* One layout for fcntl() and fcntl64(), one set of commands. */
+/* fcntl() and fcntl64() share one layout and one set of commands. */
 _Static_assert(sizeof(struct flock) == sizeof(struct flock64), "off_t has 64 bits");
 
 EXPORT int __fcntl(int fd, int command, ...);
@@ -44,8 +44,8 @@ static bool is_open(int fd)
 }
 
 /*
- * The path as the kernel has it, without links; none for a pipe, a deleted file or a closed descriptor.  Not by
- * /proc/self: the first thread has no descriptors any more once that thread has ended.
+ * The path as the kernel has it, without links. There is none for a pipe, a deleted file or a closed descriptor. Does
+ * not use /proc/self, because the first thread shows no descriptors once it has ended.
  */
 static enum path find_path(int fd, char ret_path[PATH_MAX])
 {
@@ -79,10 +79,10 @@ static const struct rule *find_rule(enum rule_kind kind, const char *path)
 
 enum finding { NOT_MAPPED, MAPPED, NO_NAME, UNKNOWN };
 
-/* The use of a file, for --list: -1 means not locked; else the bits of seen.h. */
+/* How a file is used, for --list: -1 means not locked, else the bits of seen.h. */
 enum { NOT_LOCKING = -1 };
 
-/* Notes the file, if the list is wanted and the file is locked. */
+/* Records the file, if the list is wanted and the file is locked. */
 static void note(enum kernel_lock_kind kind, const char *path, int use)
 {
     if (settings_get()->list_folder && use != NOT_LOCKING)
@@ -119,7 +119,7 @@ static void forget_file(void *file)
     scratch_give(file, sizeof(struct mapped));
 }
 
-/* A call of the program: flock() or fcntl(), and the ways to answer it. */
+/* A call of the program, flock() or fcntl(), and how to answer it. */
 struct request {
     int fd;
     enum kernel_lock_kind kind;
@@ -130,7 +130,7 @@ struct request {
     int (*pass)(const struct request *request); /* to libc */
 };
 
-/* The file may be one that a rule names, and a lock of this host alone would be taken for a lock of all hosts. */
+/* A rule may name the file, and a lock of this host alone would be taken for a lock of all hosts. */
 static int refuse_unknown(void)
 {
     static bool is_said;
@@ -143,7 +143,7 @@ static int refuse_unknown(void)
     return -1;
 }
 
-/* Not part of the usual path: a separate function keeps the path's room off the stack. */
+/* Not on the usual path: a separate function keeps the buffer for the path off the stack. */
 static __attribute__((__noinline__)) int find_and_answer(const struct request *request, int use)
 {
     struct mapped *file = scratch_take(sizeof *file);
@@ -180,7 +180,7 @@ static int lock_by_flock(const struct mapped *file, const struct request *reques
     case LOCK_EX:
         return report_lock_file(file, is_wait);
     default:
-        return real_get()->flock(file->fd, operation); /* is no operation */
+        return real_get()->flock(file->fd, operation); /* not an operation */
     }
 }
 
@@ -222,7 +222,7 @@ static enum lock_verb verb_of(int command, enum kernel_lock_kind *ret_kind)
     }
 }
 
-/* Lets the kernel refuse requests that the kernel would call EINVAL. */
+/* Leaves it to the kernel to refuse requests that it answers with EINVAL. */
 static bool is_valid(const struct flock *lock, enum kernel_lock_kind kind)
 {
     return (lock->l_type == F_RDLCK || lock->l_type == F_WRLCK || lock->l_type == F_UNLCK) &&
@@ -242,7 +242,7 @@ static bool is_whole(int fd, const struct flock *lock)
     return lock->l_len == 0 && origin >= 0 && origin == -lock->l_start;
 }
 
-/* The kernel's answer, if a process of this host keeps the caller out; else the answer about the other hosts. */
+/* The kernel's answer if a process of this host excludes the caller; otherwise the answer about the other hosts. */
 static int get_lock(const struct mapped *file, int command, struct flock *lock)
 {
     struct flock answer = *lock;
@@ -305,7 +305,7 @@ static int on_fcntl(int fd, int command, void *argument)
     return pass_fcntl(&request);
 }
 
-/* A call without a third argument gets an argument that no code looks at, as in libc. */
+/* A call without a third argument gets one that nobody reads, as in libc. */
 #define DEFINE_FCNTL(name)                      \
     EXPORT int name(int fd, int command, ...)   \
     {                                           \
@@ -335,7 +335,7 @@ static int test_by_lockf(int fd, struct flock *lock)
     return -1;
 }
 
-/* As in libc, from the offset of the next read or write. */
+/* As in libc, relative to the offset of the next read or write. */
 static int on_lockf(int fd, int command, off_t length)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = length };
@@ -354,7 +354,7 @@ static int on_lockf(int fd, int command, off_t length)
         lock.l_type = F_UNLCK;
         return on_fcntl(fd, F_SETLK, &lock);
     default:
-        return real_get()->lockf(fd, command, length); /* is no command */
+        return real_get()->lockf(fd, command, length); /* not a command */
     }
 }
 

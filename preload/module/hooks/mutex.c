@@ -10,7 +10,7 @@
 #include "ready.h"
 #include "shared/text.h"
 
-/* glibc's bits of a mutex, which are as old as they are public in <pthread.h>'s initialisers. */
+/* glibc's bits of a mutex; they are fixed, because <pthread.h> has them in its public initialisers. */
 #define KIND_TYPE 0x03
 #define KIND_ROBUST 0x10
 #define KIND_PRIORITY 0x60
@@ -50,7 +50,7 @@ static int set_up(struct object *object, const struct library *library, int kind
     return library->mutex_init(&object->mutex, object->name, &attr);
 }
 
-/* `objects_making` is held. An object that cannot be made stays the program's own, and the failure is told. */
+/* `objects_making` is held. If the object cannot be made, it stays the program's own, and the failure is reported. */
 static enum object_state make(struct object *object, const struct library *library, int kind)
 {
     if (kind & KIND_PRIORITY) {
@@ -85,7 +85,7 @@ static bool is_owned(int result)
     return result == 0 || result == EOWNERDEAD;
 }
 
-/* With OnDown=fail a trial comes first: a trial does not wait for a server that is away. */
+/* With OnDown=fail a try comes first, because a try does not wait for a server that is away. */
 static int lock(struct object *object, const struct library *library)
 {
     int result;
@@ -158,7 +158,7 @@ int mutex_destroy(struct object *object)
 
 /* ---- pthread's names --------------------------------------------------------------------- */
 
-/* A separate function, so that the functions below need no frame. */
+/* A separate function, so that those below need no stack frame. */
 static __attribute__((noinline)) int lock_if_named(pthread_mutex_t *mutex)
 {
     struct object *object = mutex_look_for(mutex, USE_LOCK);
@@ -220,7 +220,7 @@ EXPORT int pthread_mutex_consistent(pthread_mutex_t *mutex)
     return result;
 }
 
-/* Sets the program's own mutex up too: the bits there say how ours is to be. */
+/* Also sets up the program's own mutex, whose bits say what ours must be like. */
 EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
     int result = real_get()->mutex_init(mutex, attr);
@@ -241,7 +241,7 @@ EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
     return result ? result : real_get()->mutex_destroy(mutex);
 }
 
-/* ---- names that older glibc had, and programs linked with it still use ------------------- */
+/* ---- names of older glibc, which programs linked with it still use ---------------------- */
 
 EXPORT __typeof__(pthread_mutex_lock) __pthread_mutex_lock;
 EXPORT __typeof__(pthread_mutex_trylock) __pthread_mutex_trylock;

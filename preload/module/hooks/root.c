@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program that goes into another root directory, where the module may not be. */
+/* Programs that change their root directory to one where the module may not exist. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include "module/base/real.h"
 #include "shared/text.h"
 
-/* The loader goes on without a module that it does not find: this is the last moment to say so. */
+/* The loader continues without a module that it does not find, so this is the last chance to say so. */
 static void warn_if_left_behind(const char *root)
 {
     static bool is_said;

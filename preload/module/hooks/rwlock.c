@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Read-write locks, as of std::shared_mutex, are not distributed.  A rule that names a read-write lock has no effect;
- * the module says so at the first use, because only the called function tells such a lock from a mutex.
+ * Read-write locks, such as those of std::shared_mutex, are not distributed. A rule that names one has no effect. The
+ * module says so at the first use, because only the called function distinguishes it from a mutex.
  */
 #include <pthread.h>
 #include <time.h>

@@ -19,8 +19,8 @@ __thread unsigned library_depth;
 
 static struct library library;
 static bool is_open;
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;              /* by libc's own functions */
-static __thread bool is_told __attribute__((tls_model("initial-exec"))); /* libdmutex knows of the thread's fork() */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;              /* uses libc's own functions */
+static __thread bool is_told __attribute__((tls_model("initial-exec"))); /* libdmutex knows of this thread's fork() */
 static bool is_torn;
 
 static const struct {
@@ -55,10 +55,7 @@ static const struct {
     { offsetof(struct library, strerror), "dmutex_strerror_np" },
 };
 
-/*
- * Ends the process: the program would go on as if the program had the mutex, because few programs look at the result of
- * pthread_mutex_lock().
- */
+/* Ends the process. Few programs check the result of pthread_mutex_lock(), so it would go on as if it had the mutex. */
 static void give_up(const char *what, const char *more)
 {
     text_say("a named mutex was locked, but ", what, more, NULL);
@@ -70,7 +67,7 @@ static void give_up_library(void)
     give_up(dlerror(), "; is libdmutex installed as this module is?");
 }
 
-/* Looks in the folder above the module's own, then where the loader looks. `opening` is held, which guards the path. */
+/* Looks in the folder above the module's, then where the loader looks. `opening` is held, which guards the path. */
 static void *find_library(void)
 {
     static char path[4096];
@@ -99,7 +96,7 @@ static void fill_in(void *handle)
 
 /* ---- fork() ------------------------------------------------------------------------------ */
 
-/* libdmutex's own handlers were registered before these, so fork() has called them too if it calls these. */
+/* libdmutex's own handlers were registered before these, so if fork() calls these, it has called them, too. */
 static void before_fork(void)
 {
     is_told = true;
@@ -110,7 +107,7 @@ static void in_parent(void)
     is_told = false;
 }
 
-/* A fork() that began before libdmutex was loaded, and went on after it was used, calls none of its handlers. */
+/* A fork() that began before libdmutex was loaded, and continued after it was used, calls none of its handlers. */
 void library_in_child(void)
 {
     const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
@@ -143,7 +140,7 @@ static void load(void)
     gate_leave();
 }
 
-/* A program that used libdmutex before has a server already (EBUSY). */
+/* A program that used libdmutex before already has a server (EBUSY). */
 static void tell_server(void)
 {
     const struct settings *settings = settings_get();
@@ -157,8 +154,8 @@ static void tell_server(void)
 }
 
 /*
- * A fork() that began before the library was loaded does not know of the library's handlers, and has none of the
- * library's mutexes. In the gate the fork() would wait for another fork() that has.
+ * A fork() that began before the library was loaded does not know the library's handlers, and has none of its mutexes.
+ * Inside the gate it would wait for another fork() that has.
  */
 static void open_library(void)
 {

@@ -37,15 +37,18 @@ struct library {
     __typeof__(&dmutex_strerror_np) strerror;
 };
 
-/* Opens libdmutex if need be. Without libdmutex no named mutex can be locked: the process ends, with a sentence. */
+/*
+ * Opens libdmutex if necessary. If it cannot be opened, no named mutex can be locked, so this reports it and ends the
+ * process.
+ */
 const struct library *library_get(void);
 
 /* Called at fork(). */
 void library_in_child(void);
 
 /*
- * While a thread is inside libdmutex, no mutex that the thread locks is named: libdmutex, and the libraries below, have
- * mutexes of their own. Nests; a thread that is cancelled inside leaves too.
+ * While a thread is inside libdmutex, no mutex that it locks is named: libdmutex, and the libraries below it, have
+ * their own mutexes. Nests; a thread that is cancelled inside also leaves.
  */
 extern __thread unsigned library_depth __attribute__((tls_model("initial-exec")));
 

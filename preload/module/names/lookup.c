@@ -19,7 +19,7 @@ void lookup_begin(void)
     modules_require();
 }
 
-/* Runs at the first call of all, or at a call by a constructor of a library that is being loaded. */
+/* Runs at the very first call, or at a call by a constructor of a library that is being loaded. */
 static __attribute__((noinline)) void catch_up(void)
 {
     lookup_begin();
@@ -27,7 +27,7 @@ static __attribute__((noinline)) void catch_up(void)
         modules_update();
 }
 
-/* The first sight of a shared object decides for good whether a rule names the object. */
+/* The first time a shared object is seen, it is decided once and for all whether a rule names it. */
 static struct object *look_into_maps(const void *address, bool is_condition)
 {
     char *path = scratch_take(MAPS_PATH_ROOM);

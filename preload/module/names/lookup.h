@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the record of a named mutex or condition variable. The first sight of an object may find its rule: in a module
- * that is being loaded, or in a mapping.
+ * Finds the record of a named mutex or condition variable. When an object is seen for the first time, its rule may have
+ * to be found: in a module that is being loaded, or in a mapping.
  */
 #ifndef DM_PRELOAD_LOOKUP_H
 #define DM_PRELOAD_LOOKUP_H
@@ -10,14 +10,14 @@
 
 #include "objects.h"
 
-/* Starts to look; called by the module's constructor, or by the first of the module's calls. */
+/* Starts the search; called by the module's constructor, or by the first of the module's calls. */
 void lookup_begin(void);
 
 /* The record of a named object, or NULL. */
 struct object *lookup_mutex(const pthread_mutex_t *mutex);
 struct object *lookup_condition(const pthread_cond_t *condition);
 
-/* The same, and quick for an object without a name. */
+/* The same, but fast for an object without a name. */
 static inline struct object *object_of_mutex(const pthread_mutex_t *mutex)
 {
     return objects_may_have_mutex(mutex) ? lookup_mutex(mutex) : NULL;

@@ -7,7 +7,7 @@
 #include "objects.h"
 #include "shared/text.h"
 
-/* Finds the rule of the name; several objects may have the name, and the newest object says what happens. */
+/* Finds the rule for the name. If several objects have it, the newest one decides what happens. */
 static struct object *find(const char *name)
 {
     struct object *object = objects_first();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* OnLost: acts when the lease of a held mutex has ended. */
+/* OnLost: what to do when the lease of a held mutex has ended. */
 #ifndef DM_PRELOAD_LOST_H
 #define DM_PRELOAD_LOST_H
 

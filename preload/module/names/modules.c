@@ -17,10 +17,10 @@
 #include "shared/elffile.h"
 #include "shared/text.h"
 
-/* A module on which the rules were tried. */
+/* A module on which the rules have been tried. */
 struct module {
-    const void *headers; /* its program headers: identify the module */
-    uintptr_t base;      /* 0 of a program at a fixed place */
+    const void *headers; /* its program headers, which identify it */
+    uintptr_t base;      /* 0 for a program at a fixed address */
     bool is_there, is_known;
 };
 
@@ -35,7 +35,7 @@ static __thread bool is_updating __attribute__((tls_model("initial-exec")));
 
 /* ---- one rule and one module ------------------------------------------------------------- */
 
-/* Says why a rule fails. Ends the program if the rule is required: the program must not run without the mutex. */
+/* Reports why a rule fails. Ends the program if the rule is required: it must not run without the mutex. */
 static void complain(const struct rule *rule, const char *path, const char *what)
 {
     char typed[512];
@@ -48,7 +48,7 @@ static void complain(const struct rule *rule, const char *path, const char *what
         _exit(78);
 }
 
-/* The number of rules that are tried on a module together, because each look into the file reads all symbols. */
+/* How many rules are tried on a module together, because each pass over the file reads all symbols. */
 #define BATCH 128
 static struct batch {
     const struct rule *rules[BATCH];
@@ -57,8 +57,8 @@ static struct batch {
 } batch; /* `updating` is held */
 
 /*
- * A library's variable that the program uses directly lives in the program: the loader has copied the variable there,
- * and the library uses the copy too.
+ * A library's variable that the program uses directly lives in the program: the loader has copied it there, and the
+ * library uses the copy, too.
  */
 static void find_copies(const char *path)
 {
@@ -94,7 +94,7 @@ static void add_by_symbol(int index, const char *path, const struct module *modu
         complain(batch.rules[index], path, why[wish->found]);
 }
 
-/* Tries the rules in their order: the first match counts. */
+/* Tries the rules in order: the first match counts. */
 static void try_batch(const char *path, const struct module *module)
 {
     char id[ELF_BUILD_ID_ROOM];
@@ -123,7 +123,9 @@ static bool is_of_module(const struct rule *rule)
     return rule->kind == RULE_SYMBOL || rule->kind == RULE_OFFSET;
 }
 
-/* True if the rule means this file: by the file's name, by the name in the load, or by the end of a link. */
+/*
+ * True if the rule means this file: by its name, by the name under which it was loaded, or by what a link resolves to.
+ */
 static bool is_meant(int index, const char *loaded, const char *path)
 {
     const struct settings *settings = settings_get();
@@ -167,7 +169,7 @@ static struct module *record_of(const struct dl_phdr_info *info)
     return &modules[module_count++];
 }
 
-/* The name by which the program was executed: perhaps a link, or a script's. */
+/* The name by which the program was executed; it may be a link, or a script's. */
 static const char *called_by(void)
 {
     const char *name = (const char *)getauxval(AT_EXECFN);
@@ -175,7 +177,7 @@ static const char *called_by(void)
     return name ? name : "";
 }
 
-/* The first module that is told is the program. */
+/* The first module that is reported is the program. */
 static int visit(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct module *module = record_of(info);

@@ -9,11 +9,11 @@
 #include "module/base/own_lock.h"
 #include "module/base/settings.h"
 
-struct objects_watch objects_watch = { .span = UINTPTR_MAX, .all = UINT64_MAX }; /* all, until objects_begin() */
+struct objects_watch objects_watch = { .span = UINTPTR_MAX, .all = UINT64_MAX }; /* everything, until objects_begin() */
 
 /*
- * Open addressing, read without a lock. A slot is written once; a record that is gone keeps the slot, with the address
- * taken out. A table that is half full is replaced by a larger table, and stays in memory for the readers.
+ * Open addressing, read without a lock. A slot is written once; the record of an object that is gone keeps its slot,
+ * but loses the address. A table that is half full is replaced by a larger one, and stays in memory for its readers.
  */
 struct table {
     size_t size;    /* a power of two */
@@ -29,10 +29,10 @@ static struct {
 } named; /* where objects in modules are */
 static bool is_listing;
 static unsigned loading;                                                         /* threads in dlopen() */
-static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* by the calling thread */
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;                      /* by libc's own functions */
+static __thread unsigned own_loading __attribute__((tls_model("initial-exec"))); /* of the calling thread */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;                      /* uses libc's own functions */
 
-pthread_mutex_t objects_making = PTHREAD_MUTEX_INITIALIZER; /* the same */
+pthread_mutex_t objects_making = PTHREAD_MUTEX_INITIALIZER; /* uses them, too */
 
 const struct rule objects_nobody;
 
@@ -43,7 +43,7 @@ static void *get_memory(size_t size)
     return memory_get(size, "the named mutexes", 126);
 }
 
-/* Records are cut from pages; `writing` is held. */
+/* Records are cut from pages. `writing` is held. */
 static struct object *get_record(void)
 {
     static char *page;
@@ -122,8 +122,8 @@ static void end_writing(int cancel_state)
 /* ---- adding and forgetting --------------------------------------------------------------- */
 
 /*
- * `writing` is held. Writes the size first, so that a reader, reading in the other order, sees all of the earlier
- * watched part at any time.
+ * `writing` is held. Writes the size first, so that a reader, which reads in the opposite order, always sees all of the
+ * previously watched part.
  */
 static void publish(void)
 {
@@ -142,7 +142,7 @@ static void set_filter(uintptr_t address)
     __atomic_fetch_or(&objects_watch.filter[hash >> 58], UINT64_C(1) << (hash >> 52 & 63), __ATOMIC_RELEASE);
 }
 
-/* Makes the watched part wider. Objects in mappings have a separate bit, because mappings would make the part huge. */
+/* Extends the watched part. Objects in mappings have their own bit, because mappings would make the part huge. */
 static void watch(uintptr_t address)
 {
     uintptr_t high = named.low + named.span;
@@ -154,7 +154,7 @@ static void watch(uintptr_t address)
     publish();
 }
 
-/* Finds the record of an object that is gone; NULL. */
+/* Finds the record of an object that is gone, or NULL. */
 static struct object *find_gone(const void *address, const struct rule *rule, const char *name)
 {
     struct object *object;
@@ -260,8 +260,8 @@ void objects_end_loading(void)
 /* ---- fork() ------------------------------------------------------------------------------ */
 
 /*
- * The other threads are gone: a thread that was making an object has not made the object, and no other thread sleeps or
- * loads. No lock of this process is counted yet.
+ * The other threads are gone. A thread that was making an object has not finished it; no thread sleeps or loads; and no
+ * lock of this process has been counted yet.
  */
 void objects_in_child(void)
 {

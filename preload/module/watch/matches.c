@@ -31,7 +31,7 @@ static struct used *attach(int id, const char *cookie)
     return NULL;
 }
 
-/* Marks the memory for removal once the command has attached it: the last process that detaches removes it. */
+/* Marks the memory for removal once the command has attached it; the last process that detaches removes it. */
 void matches_begin(void)
 {
     const char *variable = secure_getenv(USED_VARIABLE), *cookie = variable ? strchr(variable, ' ') : NULL;
@@ -60,7 +60,7 @@ static bool is_any_used(void)
     return false;
 }
 
-/* consequence: more than that the rule has no effect, or "". */
+/* consequence: what follows besides the rule having no effect, or "". */
 static void say_rule(const struct rule *rule, const char *consequence)
 {
     char room[512];

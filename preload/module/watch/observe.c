@@ -18,27 +18,27 @@
 #include "shared/text.h"
 
 static struct seen_file *file;                              /* mapped; NULL: not yet, or the mapping failed */
-static size_t room;                                         /* so many bytes of the file have room on the disk */
+static size_t room;                                         /* how many bytes of the file have disk space */
 static pid_t owner;                                         /* the process that owns the file */
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* by libc's own functions */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* uses libc's own functions */
 
 #define ROOM_STEP (1 << 16)
 
-/* Caches the findings for an address. Read without a lock. */
+/* Caches what was found for an address. Read without a lock. */
 #define KNOWN_SIZE (4 * SEEN_ENTRIES)
 static struct known {
     const void *address; /* written last */
     struct seen *seen;
 } known[KNOWN_SIZE];
 
-/* A search for a place may lock the object that is being observed. */
+/* The search for an object's place may itself lock the object. */
 static __thread bool is_observing __attribute__((tls_model("initial-exec")));
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
 /*
- * Makes room for the first bytes of the file. Where the disk is full, the kernel would end the program by SIGBUS as
- * soon as it touches them; a kernel before Linux 5.14 cannot be asked.
+ * Reserves disk space for the first bytes of the file. If the disk is full, the kernel would end the program with
+ * SIGBUS as soon as it touches them. Kernels before Linux 5.14 cannot be asked.
  */
 static bool has_room_for(struct seen_file *mapped, size_t bytes)
 {
@@ -81,7 +81,7 @@ static struct seen_file *open_file(void)
     return NULL;
 }
 
-/* `writing` is held. A forked child has a file of its own. */
+/* `writing` is held. A forked child has its own file. */
 static bool is_open(void)
 {
     struct text program;
@@ -107,7 +107,7 @@ static bool is_same(const struct seen *one, const struct seen *other)
            strcmp(one->path, other->path) == 0;
 }
 
-/* The entry equal to *what, new if need be. `writing` is held. */
+/* The entry equal to *what, made if necessary. `writing` is held. */
 static struct seen *entry_of(const struct seen *what)
 {
     for (size_t i = 0; i < SEEN_ENTRIES; i++) {
@@ -161,7 +161,7 @@ static struct known *slot_of(const void *address)
     return NULL;
 }
 
-/* The entry of an address that was not seen before. */
+/* The entry of an address that is seen for the first time. */
 static struct seen *meet(const void *address, enum seen_kind kind, unsigned bits)
 {
     struct seen what = { .kind = (uint8_t)kind, .bits = (uint16_t)bits };

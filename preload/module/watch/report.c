@@ -8,7 +8,7 @@
 #include "module/base/settings.h"
 #include "report_output.h"
 
-/* The part of a token that counts the holds handed on inside one process. */
+/* The part of a token that counts the holds passed on within one process. */
 #define LOCAL_PART 4096
 
 /* ---- counting ---------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ void report_begin_hold(struct object *object, const struct library *library)
         object->counts.since_ns = now_ns();
 }
 
-/* Only an owner's last unlock ends a hold; a wait gives a recursive mutex up at any depth. */
+/* Only an owner's last unlock ends a hold; a wait gives up a recursive mutex at any depth. */
 void report_end_hold(struct object *object, const struct library *library, bool is_wait)
 {
     unsigned depth;
@@ -69,7 +69,7 @@ int report_lock(struct object *object, const struct library *library)
 
 /* ---- lock files -------------------------------------------------------------------------- */
 
-/* A name that a handler and the interrupted code use for the first time may be there twice. */
+/* A name that a signal handler and the interrupted code use for the first time may be there twice. */
 static struct file {
     enum file_state { FREE, IN_MAKING, MADE } state;
     char name[MAPPED_NAME_ROOM];
@@ -77,7 +77,7 @@ static struct file {
 } files[64];
 #define FILES (sizeof files / sizeof files[0])
 
-/* The counts of a lock file's name; NULL: no report is wanted, or there are too many names. */
+/* The counts of a lock file's name. NULL: no report is wanted, or there are too many names. */
 static struct object_counts *counts_of(const char *name)
 {
     if (!report_is_wanted())
@@ -96,7 +96,7 @@ static struct object_counts *counts_of(const char *name)
     return NULL;
 }
 
-/* The process has the lock, after a wait since then (or 0). */
+/* The process has the lock, after a wait since `waiting_since`, if that is not 0. */
 static void begin_file_hold(struct object_counts *counts, uint64_t waiting_since)
 {
     uint64_t now = now_ns();
@@ -117,13 +117,13 @@ static void end_file_hold(struct object_counts *counts)
     counts->since_ns = 0;
 }
 
-/* True if a trial failed where a wait may do better. */
+/* True if a try has failed where a wait may succeed. */
 static bool is_worth_waiting(const struct mapped *file)
 {
     return errno == EAGAIN || (errno == ENOLCK && file->rule->on_down == DOWN_BLOCK);
 }
 
-/* Counts; a wait is preceded by a trial. */
+/* Counts. A try comes before a wait. */
 static int lock_and_count(const struct mapped *file, bool is_wait, struct object_counts *counts)
 {
     int kept = errno, result = mapped_lock(file, false);
@@ -169,7 +169,7 @@ void report_in_child(void)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* The next mutex of the name, from this object on; a mutex that is gone has been counted, too. */
+/* The next mutex with this name, from this object on; one that is gone has been counted, too. */
 static struct object *of_same_name(struct object *object, const char *name)
 {
     while (object && (object->rule->is_condition || strcmp(object->name, name) != 0))
@@ -205,7 +205,7 @@ static void write_mutexes(struct report_output *output)
     }
 }
 
-/* Counts a mutex that is still locked as locked until now, for this process. */
+/* A mutex that is still locked counts as locked until now. */
 static void write_files(struct report_output *output)
 {
     for (struct file *file = files; file < files + FILES; file++) {
@@ -219,7 +219,8 @@ static void write_files(struct report_output *output)
 /* Libraries may lock after the report; the report only reads. */
 __attribute__((destructor)) static void write_report(void)
 {
-    static struct report_output output = { .fd = -1 }; /* exit() may be called on a small stack, and once */
+    /* static, because exit() may be called on a small stack; it is called once */
+    static struct report_output output = { .fd = -1 };
 
     if (!report_is_wanted())
         return;

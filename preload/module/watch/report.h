@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DMUTEX_REPORT: the use of each named mutex and lock file in this process, written at the process's end. */
+/* DMUTEX_REPORT: the use of each named mutex and lock file in this process, written when the process ends. */
 #ifndef DM_PRELOAD_REPORT_H
 #define DM_PRELOAD_REPORT_H
 
@@ -11,14 +11,14 @@
 
 bool report_is_wanted(void);
 
-/* Locks as dmutex_lock(), and counts. A wait is preceded by a trial. */
+/* Locks like dmutex_lock(), and counts. A try comes before a wait. */
 int report_lock(struct object *object, const struct library *library);
 
-/* The calling thread owns the mutex anew, or is about to give the mutex back. */
+/* The calling thread has become the owner, or is about to give the mutex back. */
 void report_begin_hold(struct object *object, const struct library *library);
 void report_end_hold(struct object *object, const struct library *library, bool is_wait);
 
-/* Lock as mapped_lock() and mapped_unlock(), and count, if a report is wanted. Callable in a signal handler. */
+/* Lock like mapped_lock() and mapped_unlock(), and count if a report is wanted. May be called in a signal handler. */
 int report_lock_file(const struct mapped *file, bool is_wait);
 int report_unlock_file(const struct mapped *file);
 

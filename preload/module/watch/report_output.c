@@ -59,7 +59,8 @@ static bool write_line(int fd, const char *name, const struct object_counts *cou
 /* ---- the file ---------------------------------------------------------------------------- */
 
 /*
- * In a folder that strangers can change, a stranger's link could lead anywhere. The caller answers for a relative path.
+ * In a folder that strangers can change, a stranger's link could lead anywhere. A relative path is the caller's
+ * responsibility.
  */
 static int open_in_folder(const char *path, int flags, const char **ret_reason)
 {
@@ -81,8 +82,8 @@ static int open_in_folder(const char *path, int flags, const char **ret_reason)
 }
 
 /*
- * Opens a new file, a file of this user, which is emptied, or a device as /dev/null. Refuses a link, which may lead to
- * a file that a stranger wants to be overwritten, and a FIFO, which would block.
+ * Opens a new file, or a file of this user, which is emptied, or a device such as /dev/null. Refuses a link, which may
+ * lead to a file that a stranger wants to be overwritten, and a FIFO, which would block.
  */
 static int open_report(const char *path, const char **ret_reason)
 {

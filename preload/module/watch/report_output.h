@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of DMUTEX_REPORT: opened when there is something to write, and only if no stranger can lead it elsewhere. */
+/* The file of DMUTEX_REPORT: opened when there is something to write, and only if no stranger can redirect it. */
 #ifndef DM_PRELOAD_REPORT_OUTPUT_H
 #define DM_PRELOAD_REPORT_OUTPUT_H
 
@@ -8,8 +8,8 @@
 #include "module/names/objects.h"
 
 struct report_output {
-    int fd;         /* begins with -1 */
-    bool is_broken; /* and has been told */
+    int fd;         /* starts as -1 */
+    bool is_broken; /* and that was reported */
     char path[4096];
 };
 
