@@ -136,10 +136,16 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/apply.c \
     libdmutex/registers/apply.h \
     libdmutex/registers/driver.h \
+    libdmutex/registers/errand.c \
+    libdmutex/registers/errand.h \
+    libdmutex/registers/session.c \
+    libdmutex/registers/session.h \
     libdmutex/registers/value.c \
     libdmutex/registers/value.h \
     libdmutex/registers/version.c \
-    libdmutex/registers/version.h
+    libdmutex/registers/version.h \
+    libdmutex/registers/watch.c \
+    libdmutex/registers/watch.h
 
 # ---------------------------------------------------------------------------
 # link: a connection that knows no locks; hiredis from here up to redis

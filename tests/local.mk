@@ -42,8 +42,11 @@ unit_store_tests = \
     tests/unit/test_verdict
 unit_registers_tests = \
     tests/unit/test_apply \
+    tests/unit/test_errand \
+    tests/unit/test_session \
     tests/unit/test_values \
-    tests/unit/test_versions
+    tests/unit/test_versions \
+    tests/unit/test_watched
 unit_link_tests = \
     tests/unit/test_command \
     tests/unit/test_look \
