@@ -27,7 +27,7 @@ struct actor {
     char answer[ANSWER_ROOM];
 };
 
-/* The environment of the test program, with the added variables first: the first of two equal names counts. */
+/* The test program's environment, with the added variables first: the first of two with the same name counts. */
 struct environment {
     char *strings[ENVIRONMENT_ROOM];
     int count;
@@ -50,7 +50,7 @@ static void put(struct environment *environment, char *string)
         environment->strings[environment->count++] = string;
 }
 
-/* errors NULL: the test's own standard error. */
+/* errors: a file for standard error; NULL: the test's own. */
 static struct actor *spawn(struct environment *environment, char *const *arguments, const char *errors)
 {
     struct actor *actor = calloc(1, sizeof *actor);
@@ -82,7 +82,7 @@ static char *host_label(char *room, size_t size)
     return room;
 }
 
-/* Then adds all variables that the environment lacks. */
+/* Then sets all variables that the environment lacks. */
 static struct actor *start(struct environment *environment, const char *url, char *const *arguments, const char *errors)
 {
     char url_string[256], host[32];

@@ -30,7 +30,7 @@ static struct condition *find(const char *handle)
     return condition;
 }
 
-/* The condition that a command is about; the handle is the name. */
+/* The condition that a command names; the handle is its name. */
 static dcond_t *cond_of(const char *handle)
 {
     struct condition *condition;
@@ -76,7 +76,7 @@ struct game {
     int fd; /* of the page */
     dcond_t *cond;
     dmutex_t *mutex;
-    int mine; /* my turn: the page's number is even: 0, odd: 1 */
+    int mine; /* it is my turn when the number is even: 0, odd: 1 */
 };
 
 static struct game game_of(const struct call *call)
@@ -86,7 +86,7 @@ static struct game game_of(const struct call *call)
                           .mutex = actor_mutex(call->words[4]) };
 }
 
-/* Gives the mutex back after a call that ended with the mutex owned; returns the call's result. */
+/* Gives the mutex back after a call that has left it owned. Returns the call's result. */
 static int leave(const struct game *game, int result)
 {
     int unlocked = dmutex_unlock(game->mutex);
@@ -130,7 +130,7 @@ static int await_turn(const struct game *game)
     }
 }
 
-/* ENOLCK says that the server gave no answer in time: then the signal is to be repeated. */
+/* ENOLCK means that the server gave no answer in time; then the signal must be repeated. */
 static int signal_surely(dcond_t *cond)
 {
     int result;

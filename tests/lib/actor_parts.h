@@ -9,29 +9,29 @@
 #define ACTOR_WORDS 16
 #define ACTOR_THREADS 64
 
-/* One command: the words, and the answer. */
+/* One command: its words, and the answer. */
 struct call {
     char line[ACTOR_LINE_ROOM]; /* cut into words */
-    char *words[ACTOR_WORDS];   /* the last word and all beyond: NULL */
+    char *words[ACTOR_WORDS];   /* NULL after the last one */
     char answer[ACTOR_LINE_ROOM];
 };
 
 void actor_answer_result(struct call *call, int result);
 
-/* The mutex that a command is about; a new mutex is made as by `init X`. */
+/* The mutex that a command names; a new one is made as by `init X`. */
 dmutex_t *actor_mutex(const char *handle);
 
-/* The page that actors count in, in a file: only an owner reads or writes the page. */
+/* The page of a file in which actors count: only an owner reads or writes it. */
 struct actor_page {
     int64_t number;
-    int64_t inside; /* owners that are in actor_add_one() */
+    int64_t inside; /* owners inside actor_add_one() */
 };
 int actor_open_page(const char *path);
 
-/* 0, or the errno value of the failure; ENOTUNIQ: another owner was inside. */
+/* Returns 0 or an errno value; ENOTUNIQ: another owner was inside. */
 int actor_add_one(int fd);
 
-/* Does `work` in so many threads: 0, or the result of a failed thread. */
+/* Does `work` in this many threads.  Returns 0, or the result of a thread that failed. */
 int actor_in_threads(int threads, void *(*work)(void *), void *user);
 
 /* Commands of actor_conditions.c. */

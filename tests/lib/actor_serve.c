@@ -17,7 +17,7 @@
 #include "testlib.h"
 
 #define CONVERSATION 3
-#define HANDED_THREADS 4 /* that count at least, where mutexes are handed on */
+#define HANDED_THREADS 4 /* that count at least, if mutexes are handed on */
 #define LINE_ROOM ACTOR_LINE_ROOM
 #define WORDS ACTOR_WORDS
 
@@ -41,7 +41,7 @@ static void answer_value(struct call *call, int result, long long value)
 struct object {
     struct object *next;
     char *handle;
-    dmutex_t *mutex; /* own, or in a map */
+    dmutex_t *mutex; /* its own, or in a map */
     dmutex_t own;
 };
 
@@ -57,7 +57,7 @@ static struct object *find(const char *handle)
     return object;
 }
 
-/* A handle's object; the mutex of a new object is all zero. */
+/* A handle's object; in a new one, the mutex is all zeros. */
 static struct object *object_of(const char *handle)
 {
     struct object *object = find(handle);
@@ -339,7 +339,7 @@ static void do_lost(struct call *call)
 
 /* ---- threads and children ---------------------------------------------------------------- */
 
-/* A command for a thread; `started` is the command of `start`. */
+/* A command for a thread; `started` is that of the command `start`. */
 struct carried {
     char line[LINE_ROOM];
     char answer[LINE_ROOM];
@@ -408,7 +408,7 @@ static void carry_in_vfork(char answer[LINE_ROOM])
     snprintf(answer, LINE_ROOM, "%d", status);
 }
 
-/* Commands that carry another command; true if the line is such a command. */
+/* Commands that carry another command; true if the line is one. */
 static bool is_carried(const char *line, char answer[LINE_ROOM])
 {
     const char *rest = strchr(line, ' ');
@@ -454,7 +454,7 @@ static void end_by(struct call *call)
     if (strcmp(call->words[0], "abort") == 0)
         abort();
     if (strcmp(call->words[0], "segv") == 0) {
-        signal(SIGSEGV, SIG_DFL); /* not a sanitizer's */
+        signal(SIGSEGV, SIG_DFL); /* resets the sanitizer's handler */
         raise(SIGSEGV);
     }
     execv(program_path, arguments);

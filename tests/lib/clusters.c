@@ -31,7 +31,7 @@ static struct side *side_of(const struct cluster *cluster, int node)
     return cluster->nodes[node]->side;
 }
 
-/* The usual bus port, 10000 higher, may be above all ports.  A master without slots stays a master. */
+/* The usual bus port, 10000 higher, may not exist.  A master without slots stays a master. */
 static int start_node(struct cluster *cluster)
 {
     int node = cluster->count++, bus_port = server_free_port();
@@ -49,7 +49,7 @@ static int start_node(struct cluster *cluster)
     return node;
 }
 
-/* Every earlier node: nodes that know of each other by the talk of others need seconds. */
+/* Meets every earlier node: nodes that only hear of each other from others need seconds. */
 static void meet(const struct cluster *cluster, int node)
 {
     for (int i = 0; i < node; i++) {
@@ -79,7 +79,7 @@ static int count_words(const char *text, const char *word)
     return count;
 }
 
-/* A node is well when it can reach every node, and when nobody is said to have failed. */
+/* A node is well if it can reach every node, and no node is said to have failed. */
 static bool is_well(const struct cluster *cluster, int node)
 {
     const char *text = side_text(side_of(cluster, node), "CLUSTER NODES");
@@ -132,7 +132,7 @@ static int epoch_of(const struct cluster *cluster, int node)
     return atoi(strstr(side_text(side_of(cluster, node), "CLUSTER INFO"), "current_epoch:") + strlen("current_epoch:"));
 }
 
-/* A replica that knows an older epoch is elected all the same, and then nobody heeds it. */
+/* A replica that knows an older epoch may be elected, but then nobody accepts it. */
 static bool know_all_the_epoch(const struct cluster *cluster)
 {
     int epoch = epoch_of(cluster, any_running(cluster));
@@ -150,8 +150,8 @@ void cluster_await_epoch(const struct cluster *cluster)
 }
 
 /*
- * A master sends a new replica nothing until the replica's first word, which may come a second behind the data; so a
- * write is sent, of no effect, and confirmed.
+ * A master sends nothing to a new replica before the replica's first message, which may come a second after the data.
+ * So we write something without effect, and wait until it is confirmed.
  */
 static bool are_all_followed(const struct cluster *cluster)
 {
@@ -168,8 +168,8 @@ static bool are_all_followed(const struct cluster *cluster)
 /* ---- the whole --------------------------------------------------------------------------- */
 
 /*
- * Each node has an epoch of its own from the beginning: of two masters with the same epoch one takes a new epoch at
- * some later moment, and a replica that is elected just then has the older one.
+ * Gives each node its own epoch from the beginning: of two masters with the same epoch, one takes a new one at some
+ * later moment, and a replica that is elected just then has the older one.
  */
 static void set_epochs(const struct cluster *cluster)
 {
@@ -324,7 +324,9 @@ static int node_by_id(const struct cluster *cluster, const char *id)
     return -1;
 }
 
-/* The words behind the eighth of a line of CLUSTER NODES: "5461", "0-5460", and "[7->-id]" of a slot that moves. */
+/*
+ * The fields after the eighth in a line of CLUSTER NODES: "5461", "0-5460", and "[7->-id]" for a slot that is moving.
+ */
 static bool has_slot(char *line, int slot)
 {
     char *word, *rest = line;
@@ -356,7 +358,7 @@ int cluster_master_by(const struct cluster *cluster, int by, int slot)
     return node;
 }
 
-/* The master that all running nodes name, -1 if they do not agree. */
+/* The master that all running nodes name, or -1 if they disagree. */
 static int agreed_master(const struct cluster *cluster, int slot)
 {
     int master = cluster_master_by(cluster, any_running(cluster), slot);
@@ -400,8 +402,8 @@ const char *cluster_group_on(const struct cluster *cluster, int node, const char
 /* ---- nodes that fail --------------------------------------------------------------------- */
 
 /*
- * Redis keeps the votes of an election until so long after its begin: a node that is to be elected again sooner counts
- * them once more.  It is the master without a new vote then, by its old epoch, and no other node heeds it.
+ * Redis keeps the votes of an election for this long after its start.  A node that is elected again sooner counts them
+ * once more: it becomes the master without new votes, with its old epoch, and no other node accepts it.
  */
 static int64_t votes_end_ms(const struct cluster *cluster, int node)
 {
@@ -473,7 +475,7 @@ int cluster_replica(const struct cluster *cluster, int slot)
     return replica_of(cluster, cluster_master(cluster, slot));
 }
 
-/* A failover by hand is given up after five seconds, if the master or the vote is late. */
+/* A manual failover is given up after five seconds, if the master or the vote is late. */
 #define FAILOVER_MS 6000
 #define FAILOVERS 3
 
@@ -489,7 +491,7 @@ static bool is_failed_over_soon(const struct cluster *cluster, int slot, int bef
     return true;
 }
 
-/* What each node knows, when a failover does not come. */
+/* Prints what each node knows when a failover does not come. */
 static void show_nodes(const struct cluster *cluster)
 {
     for (int i = 0; i < cluster->count; i++) {
@@ -525,7 +527,7 @@ static int fail_over(struct cluster *cluster, int slot, const char *command)
     return cluster_await_failover(cluster, slot, before);
 }
 
-/* A master does not heed a replica that the master does not know as such: just behind another failover. */
+/* A master ignores a replica that it does not know as one, as just after another failover. */
 static bool knows_replica(const struct cluster *cluster, int master, int replica)
 {
     const char *text = side_text(side_of(cluster, master), "CLUSTER NODES"), *line;

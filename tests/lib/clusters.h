@@ -19,7 +19,7 @@
 #define CLUSTER_NODES 9
 #define CLUSTER_SLOTS 16384
 
-/* cluster-node-timeout, on a quiet machine: for tests in which no node is to fail, and for tests of failovers. */
+/* cluster-node-timeout on a quiet machine: for tests in which no node fails, and for tests of failovers. */
 #define CLUSTER_CALM_MS 5000
 #define CLUSTER_FAST_MS 500
 
@@ -28,18 +28,18 @@ struct cluster {
     int bus_ports[CLUSTER_NODES];
     char ids[CLUSTER_NODES][48];
     bool is_stopped[CLUSTER_NODES];
-    int64_t elected_ms[CLUSTER_NODES]; /* when the node was seen to be elected, 0: never */
+    int64_t elected_ms[CLUSTER_NODES]; /* when the node was seen to be elected; 0: never */
     int masters, count, timeout_ms;
-    bool is_sparse; /* most slots are nobody's, and the nodes serve all the same */
+    bool is_sparse; /* most slots have no node, and the nodes serve all the same */
 };
 
-/* Starts all nodes with equal shares of the slots, and waits until all nodes know all and serve. */
+/* Starts all nodes with equal shares of the slots, and waits until all of them know all others and serve. */
 void cluster_start(struct cluster *cluster, int masters, bool has_replicas, int timeout_ms);
 void cluster_end(struct cluster *cluster);
 
 /*
- * The same, of masters that have one slot each, for one group of names; the others are not missed.  The slots rise with
- * the numbers of the nodes.  The group of that node, valid until the next start.
+ * The same with masters that have one slot each, for one group of names; nobody misses the others.  The slots rise with
+ * the node numbers.  The second returns the group of a node, valid until the next start.
  */
 void cluster_start_sparse(struct cluster *cluster, int masters, int timeout_ms);
 const char *cluster_sparse_group(int node);
@@ -50,7 +50,7 @@ int cluster_group_setup(void **state);
 int cluster_group_setup_fast(void **state);
 int cluster_group_teardown(void **state);
 
-/* The URL with the first three nodes, or with one node; options behind it, as "?grace=off", or "". */
+/* The URL with the first three nodes, or with one node; options such as "?grace=off", or "", are appended. */
 const char *cluster_url(const struct cluster *cluster, const char *options);
 const char *cluster_url_of(const struct cluster *cluster, int node, const char *options);
 
@@ -59,17 +59,19 @@ const char *cluster_url_of(const struct cluster *cluster, int node, const char *
 /* The slot of a group of names. */
 int cluster_slot(const struct cluster *cluster, const char *group);
 
-/* The node that serves the slot, as node `by` says, -1 none; and as all running nodes say, which is awaited. */
+/*
+ * The node that serves the slot according to node `by`, or -1; and according to all running nodes, for which it waits.
+ */
 int cluster_master_by(const struct cluster *cluster, int by, int slot);
 int cluster_master(const struct cluster *cluster, int slot);
 
-/* The plain connection of the node that serves the group, opened anew: Redis closes connections of demoted nodes. */
+/* A new plain connection to the node that serves the group: Redis closes the connections of demoted nodes. */
 struct side *cluster_side(struct cluster *cluster, const char *group);
 
-/* A group's name that begins with `word`, in a slot of the node.  The last four results are valid. */
+/* A group name that begins with `word`, in a slot of the node.  The last four results are valid. */
 const char *cluster_group_on(const struct cluster *cluster, int node, const char *word);
 
-/* Moves of a slot to another master.  A step moves a key, and returns false when no key is left. */
+/* Moving a slot to another master.  A step moves one key, and returns false if there are no more. */
 struct move {
     struct cluster *cluster;
     int slot, from, to;
@@ -79,52 +81,52 @@ bool cluster_move_step(const struct move *move);
 void cluster_move_key(const struct move *move, const char *key);
 void cluster_move_finish(const struct move *move);
 
-/* Tries a step for so many ms: if the second node does not answer, the key stays at both nodes, or at the first. */
+/* Tries a step for this many ms.  If the second node does not answer, the key stays on both nodes, or on the first. */
 bool cluster_move_try(const struct move *move, int timeout_ms);
 
-/* Ends the move; the second node's keys of the slot are lost, as when the node fails at that moment. */
+/* Ends the move, and loses the second node's keys of the slot, as if the node failed at that moment. */
 void cluster_move_lose(const struct move *move);
 
 /*
- * Ends the move: the first node serves the slot again, and then gets back the keys that have moved.  Keys that the
- * first node has got in between stay.
+ * Ends the move: the first node serves the slot again, and then gets back the keys that have moved.  Keys that it has
+ * got in the meantime stay.
  */
 void cluster_move_abort(const struct move *move);
 
 /* Waits until all running nodes know the newest epoch: a node that takes a slot takes an epoch above those it knows. */
 void cluster_await_epoch(const struct cluster *cluster);
 
-/* All steps. */
+/* All steps of a move. */
 void cluster_move(struct cluster *cluster, int slot, int to);
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
 /*
- * SIGKILL, a new start, SIGSTOP and SIGCONT.  The first and the third wait until the replica of the node can be elected
- * anew, some seconds after its last election.
+ * SIGKILL, a new start, SIGSTOP and SIGCONT.  The first and the third wait until the node's replica can be elected
+ * again, some seconds after its last election.
  */
 void cluster_kill(struct cluster *cluster, int node);
 void cluster_restart(struct cluster *cluster, int node);
 void cluster_stop(struct cluster *cluster, int node);
 void cluster_cont(struct cluster *cluster, int node);
 
-/* Waits until all running nodes name another master of the slot than `before`.  Returns the master. */
+/* Waits until all running nodes name a master of the slot other than `before`.  Returns it. */
 int cluster_await_failover(struct cluster *cluster, int slot, int before);
 
-/* A replica of the slot's master, -1 none. */
+/* A replica of the slot's master, or -1. */
 int cluster_replica(const struct cluster *cluster, int slot);
 
 /*
- * CLUSTER FAILOVER at the replica, awaited; the second by FORCE, when the master is stopped and the replica may be
- * behind.  Return the new master.
+ * CLUSTER FAILOVER at the replica, and waits for it.  The second uses FORCE, when the master is stopped and the replica
+ * may lag.  Both return the new master.
  */
 int cluster_fail_over(struct cluster *cluster, int slot);
 int cluster_force_over(struct cluster *cluster, int slot);
 
-/* The replicas of the slot's master get nothing of what is written from now on, until they connect anew. */
+/* From now on the replicas of the slot's master get nothing that is written, until they reconnect. */
 void cluster_part(struct cluster *cluster, int slot);
 
-/* Starts killed nodes, continues stopped nodes, and waits until all serve and all replicas follow. */
+/* Starts killed nodes, continues stopped ones, and waits until all serve and all replicas follow. */
 void cluster_heal(struct cluster *cluster);
 
 /* Adds a master without slots; makes all nodes forget such a master, and ends it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A slot moves from node to node, as redis-cli moves slots. */
+/* Moves a slot from node to node, as redis-cli does. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ void cluster_move_begin(struct cluster *cluster, int slot, int to, struct move *
     side_text(side_of(cluster, from), "CLUSTER SETSLOT %d MIGRATING %s", slot, cluster->ids[to]);
 }
 
-/* A key of the slot at the node, "" if there is none. */
+/* A key of the slot on the node, or "". */
 static const char *key_in(const struct move *move, int node)
 {
     static char key[1024];
@@ -32,7 +32,7 @@ static const char *key_in(const struct move *move, int node)
     return key;
 }
 
-/* A key that has ended meanwhile is no key to move.  `option`: REPLACE, or "". */
+/* A key that has expired in the meantime need not be moved.  `option`: REPLACE, or "". */
 static bool move_key(const struct move *move, const char *key, int from, int to, int timeout_ms, const char *option)
 {
     int port = move->cluster->nodes[to]->port;
@@ -42,7 +42,7 @@ static bool move_key(const struct move *move, const char *key, int from, int to,
     return side_try(side_of(move->cluster, from), command, key);
 }
 
-/* A key that was stuck on the way may be at both nodes: the node that serves the slot has the newer. */
+/* A key that got stuck may be on both nodes: the node that serves the slot has the newer one. */
 void cluster_move_key(const struct move *move, const char *key)
 {
     if (!move_key(move, key, move->from, move->to, MIGRATE_MS, "REPLACE"))
@@ -66,8 +66,8 @@ bool cluster_move_try(const struct move *move, int timeout_ms)
 }
 
 /*
- * The new master first: a slot that no node serves would be lost.  The new master must know the epoch of the last
- * change: with an older one it would lose the slot to a message that the first node has sent before.
+ * The new master comes first: a slot that no node serves would be lost.  It must know the epoch of the last change:
+ * with an older one it would lose the slot to a message that the first node has sent before.
  */
 void cluster_move_finish(const struct move *move)
 {
@@ -79,7 +79,7 @@ void cluster_move_finish(const struct move *move)
     wait_until(cluster_master(cluster, move->slot) == move->to);
 }
 
-/* At the importing node, which takes commands about the slot's keys behind ASKING until the node forgets the move. */
+/* On the importing node, which accepts commands on the slot's keys after ASKING until it forgets the move. */
 static void delete_key(const struct move *move, const char *key)
 {
     struct side *side = side_of(move->cluster, move->to);
@@ -88,7 +88,10 @@ static void delete_key(const struct move *move, const char *key)
     side_int(side, "DEL %s", key);
 }
 
-/* Takes one key back.  Of a key at both nodes the one here goes; any other refusal is of a busy Cluster, and passes. */
+/*
+ * Takes one key back.  If it is on both nodes, the one here is deleted.  Any other refusal comes from a busy Cluster,
+ * and passes.
+ */
 static bool is_all_back(const struct move *move)
 {
     const char *key = key_in(move, move->to);

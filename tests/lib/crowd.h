@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A crowd: many threads in several actors that wait on one condition, each once. A thread that comes back counts the
- * return in a file while owning the mutex, so that two at a time are seen.
+ * A crowd: many threads in several actors that wait on one condition, each once. A thread that returns counts this in a
+ * file while it owns the mutex, so that two at a time are noticed.
  *
  *     struct crowd crowd;
  *
@@ -22,26 +22,26 @@
 
 struct crowd {
     struct server *server;
-    const char *mutex, *cond; /* names of the two */
+    const char *mutex, *cond; /* the names */
     struct actor *actors[CROWD_PROCESSES];
-    char file[64]; /* the page that the threads count in */
+    char file[64]; /* contains the page in which the threads count */
     int count;
 };
 
 void crowd_begin(struct crowd *crowd, struct server *server, const char *mutex, const char *cond, unsigned lease_ms);
 void crowd_end(struct crowd *crowd);
 
-/* So many wait, in equal parts in each process; the mutex is free then. */
+/* Makes `count` threads wait, in equal parts in each process; the mutex is free then. */
 void crowd_gather(struct crowd *crowd, int count);
 
-/* The number of waiters on the condition, and in the queue of the mutex, as the server sees both. */
+/* How many wait on the condition, and in the queue of the mutex, as the server sees it. */
 int64_t crowd_on_condition(const struct crowd *crowd);
 int64_t crowd_in_queue(const struct crowd *crowd);
 
-/* How many have come back so far. */
+/* How many have returned so far. */
 int64_t crowd_back(const struct crowd *crowd);
 
-/* All come back, each owning the mutex, nobody at the same time as another; nobody waits then. */
+/* Waits until all have returned, each owning the mutex, and no two at the same time. Nobody waits then. */
 void crowd_await_return(struct crowd *crowd);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "testlib.h"
 
-/* The namespace of the switch, behind those of the hosts. */
+/* The namespace of the switch, after those of the hosts. */
 #define SWITCH HOSTS_ALL
 
 static bool are_there;
@@ -47,7 +47,7 @@ static void write_file(const char *path, const char *text)
     close(fd);
 }
 
-/* Gets a network namespace for a user without rights, as root of a namespace of users. */
+/* Gets a network namespace for a user without rights, as root of a user namespace. */
 static bool unshare_as_user(void)
 {
     char uids[64], gids[64];
@@ -98,7 +98,7 @@ static void ip(int place, const char *format, ...)
     go_to(here);
 }
 
-/* nodad: an address that the kernel tries for a second first cannot be bound. */
+/* nodad: the kernel first tries an address for a second, in which it cannot be bound. */
 static void connect_host(int host)
 {
     ip(SWITCH, "link add port%d type veth peer name wire netns /proc/%d/fd/%d", host, (int)getpid(), namespaces[host]);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Three hosts on one machine: network namespaces, joined by a switch that a test unplugs.
+ * Three hosts on one machine: network namespaces, joined by a switch that a test can unplug.
  *
  *     hosts_begin();                         // in a group's setup; the test program is on host 0
  *     hosts_enter(1);                        // servers and actors that are started from now on are on host 1,
- *     struct server *server = server_start_with(true, NULL); // and listen at host 1's address, of IPv6
- *     hosts_cut(1);                          // host 1 reaches itself alone: packets are lost, no connection closes
+ *     struct server *server = server_start_with(true, NULL); // and listen on host 1's IPv6 address
+ *     hosts_cut(1);                          // host 1 only reaches itself: packets are lost, no connection closes
  *     hosts_join(1);
  *
- * Unix sockets do not mind hosts: a server's `side` works everywhere.  A server restarts on its host.
+ * Unix sockets do not depend on the host: a server's `side` works everywhere.  A server restarts on its host.
  */
 #ifndef TEST_HOSTS_H
 #define TEST_HOSTS_H
@@ -17,16 +17,16 @@
 
 #define HOSTS_ALL 3
 
-/* A network namespace for the calling program alone, with a loopback device; false: not allowed here. */
+/* A network namespace for the calling program alone, with a loopback device; false if not permitted. */
 bool hosts_isolate(void);
 
-/* Sets the loopback device of the namespace up or down: down, the kernel loses each packet. */
+/* Sets the namespace's loopback device up or down; while it is down, the kernel drops every packet. */
 bool hosts_set_loopback(bool is_up);
 
-/* True if the machine allows hosts; a program without them says "1..0 # SKIP", which CI counts as a failure. */
+/* True if the machine permits hosts.  A program without them prints "1..0 # SKIP", which CI counts as a failure. */
 bool hosts_begin(void);
 
-/* The number of the host on which things start; 0 without hosts, where hosts_enter() does nothing. */
+/* The number of the host on which things are started; 0 without hosts, where hosts_enter() does nothing. */
 int hosts_here(void);
 void hosts_enter(int host);
 

@@ -17,7 +17,7 @@
 #define ORDERS 8
 #define DOORS 2 /* a path and a port */
 
-/* One thread that serves all; the manner may be changed at any time, under the guard. */
+/* One thread serves all; the manner may be changed at any time, under the guard. */
 static struct {
     pthread_mutex_t guard;
     pthread_t thread;
@@ -43,7 +43,7 @@ static void say(int fd, const char *bytes, size_t length)
 {
     ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-    (void)sent; /* a departed client hears nothing */
+    (void)sent; /* a client that has gone hears nothing */
 }
 
 static void say_nonsense(int fd)
@@ -57,7 +57,7 @@ static void say_text(int fd, const char *text)
     say(fd, text, strlen(text));
 }
 
-/* Each time to another port, where perhaps nobody is. */
+/* To another port each time, where nobody may be listening. */
 static void say_redirect(int fd)
 {
     char text[80];
@@ -94,7 +94,7 @@ static void say_info(int fd)
     say_text(fd, text);
 }
 
-/* The short answer of a good server to a command of the greeting; NULL: another command. */
+/* A good server's short answer to a command of the greeting; NULL for any other command. */
 static const char *proper_answer(const char *word, const redisReply *command)
 {
     if (strcmp(word, "ROLE") == 0)
@@ -110,7 +110,7 @@ static const char *proper_answer(const char *word, const redisReply *command)
     return NULL;
 }
 
-/* To anything but the greeting.  False: the guest is to go. */
+/* Answers anything but the greeting.  False if the connection must be closed. */
 static bool say_as_told(int fd)
 {
     if (fake.manner == MANNER_FLAPPING)
@@ -122,7 +122,7 @@ static bool say_as_told(int fd)
     return fake.manner != MANNER_FLAPPING;
 }
 
-/* The reply of impostor_answer(); NULL: there is none for this command. */
+/* The answer set by impostor_answer(); NULL if there is none for this command. */
 static const char *ordered_answer(const redisReply *command)
 {
     char words[200] = "";
@@ -135,7 +135,7 @@ static const char *ordered_answer(const redisReply *command)
     return NULL;
 }
 
-/* False: the guest is to go. */
+/* False if the connection must be closed. */
 static bool serve_command(int fd, const redisReply *command)
 {
     const char *word = command->elements ? command->element[0]->str : "";
@@ -156,7 +156,7 @@ static bool serve_command(int fd, const redisReply *command)
     return true;
 }
 
-/* False: the guest is to go. */
+/* False if the connection must be closed. */
 static bool serve(int guest, const char *bytes, size_t length)
 {
     int fd = fake.guests[guest].fd;

@@ -21,7 +21,7 @@
 #define FOLDERS 32
 #define FOLDER_ROOM 64
 
-/* Shared with the keeper; written by the test program, read by the keeper after the program's end. */
+/* Shared with the keeper: written by the test program, and read by the keeper after the program's end. */
 static struct {
     pid_t pids[PROCESSES];
     char folders[FOLDERS][FOLDER_ROOM];
@@ -29,7 +29,7 @@ static struct {
 } * kept;
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static int alive = -1; /* the keeper's sign that the test program lives: the keeper's end of a pipe */
+static int alive = -1; /* tells the keeper that the test program lives: the keeper's end of a pipe */
 
 static void give_up(const char *what)
 {
@@ -52,7 +52,7 @@ static void remove_tree(const char *path)
         nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The keeper's life. Not in the test's session: a signal that ends the session must not end the keeper first. */
+/* The keeper is not in the test's session: a signal that ends the session must not end the keeper first. */
 static void keep(int fd)
 {
     int null = open("/dev/null", O_RDWR);
@@ -70,11 +70,11 @@ static void keep(int fd)
     _exit(0);
 }
 
-static pid_t minded; /* the process that is looked at for leaks */
+static pid_t minded; /* the process that is checked for leaks */
 
 /*
- * For the leak sanitizer, when a process exits: memory known only to the parent's threads is lost in a forked child.
- * The kernel lets no process trace a program with more rights than its caller, and the sanitizer would end with 1.
+ * For the leak sanitizer, when a process exits: memory that only the parent's threads know is lost in a forked child.
+ * Also, the kernel lets no process trace a program with more rights than its own, and the sanitizer would exit with 1.
  */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
@@ -82,13 +82,13 @@ int __lsan_is_turned_off(void)
     return getpid() != minded || geteuid() != getuid();
 }
 
-/* When a program is loaded, too. */
+/* Also called when a program is loaded. */
 __attribute__((constructor)) void keeper_mind_leaks(void)
 {
     minded = getpid();
 }
 
-/* A forked child is no sign of the test program's life. */
+/* A forked child does not count as the test program. */
 static void in_child(void)
 {
     if (alive >= 0)

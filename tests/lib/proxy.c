@@ -29,7 +29,7 @@ struct proxy {
     char tcp_url[64];
 };
 
-/* Lifts a descriptor above the numbers that the proxy process gets. */
+/* Moves a descriptor above the numbers that the proxy process gets. */
 static int lift(int fd)
 {
     int lifted = fcntl(fd, F_DUPFD_CLOEXEC, 20);
@@ -96,7 +96,7 @@ static void spawn(struct proxy *proxy, const int fds[4])
     keeper_watch(proxy->pid);
 }
 
-/* The proxy reads the path at any time: the new path is written to the place that the proxy does not read. */
+/* The proxy may read the path at any time, so the new path is written where the proxy is not reading. */
 static void name_server(struct proxy *proxy, const struct server *server)
 {
     struct proxy_orders *orders = proxy->orders;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the test and the proxy process: one page, written and read by atomic operations. */
+/* Shared by the test and the proxy process: one page, read and written atomically. */
 #ifndef TEST_PROXY_ORDERS_H
 #define TEST_PROXY_ORDERS_H
 
@@ -10,7 +10,7 @@ enum {
     PROXY_FD_ORDERS = 3,
     PROXY_FD_UNIX,
     PROXY_FD_TCP,
-    PROXY_FD_BELL /* a byte: look at the orders; the end: the test is over */
+    PROXY_FD_BELL /* a byte: read the orders; end of file: the test is over */
 };
 
 struct proxy_orders {
@@ -21,13 +21,13 @@ struct proxy_orders {
     int side;
     char match[128];
 
-    int hold[2]; /* by way: 0 to the server, 1 to the client; a set of enum proxy_side */
+    int hold[2]; /* by direction, 0 to the server, 1 to the client: a set of enum proxy_side */
     int delay_ms[2];
     int64_t cut_after[2]; /* -1: not */
-    int trickle[2];       /* bytes of each connection in a millisecond, 0: all at once */
-    char servers[2][108]; /* paths; `server` says which path leads to the server */
+    int trickle[2];       /* bytes per millisecond and connection; 0: no limit */
+    char servers[2][108]; /* paths; `server` says which one leads to the server */
     int server;
-    int port;      /* raw: the server's, in the place of the path; 0: not raw */
+    int port;      /* raw: the server's port, instead of the path; 0: not raw */
     int cut_order; /* counted up by the test ... */
     int is_refusing;
     int pass_order;

@@ -19,32 +19,32 @@
 #define LINKS 256
 #define OUTSTANDING 4096
 
-/* Ways, and the two ends of a link: bytes from end w go way w to end 1 - w. */
+/* Directions, and the two ends of a link: bytes from end w go way w, to end 1 - w. */
 enum { UP, DOWN };
 
 /* Bytes on the way. */
 struct chunk {
     struct chunk *next;
     int64_t due_ms;
-    bool is_last; /* the link is closed behind the bytes */
+    bool is_last; /* the link is closed after these bytes */
     size_t size;
     char data[];
 };
 
-/* One client's connection and the proxy's own to the server. */
+/* A client's connection, and the proxy's own one to the server. */
 struct link {
     bool is_used;
     int fd[2];
     bool is_ended[2];
-    char *unread[2]; /* read, and no whole command or reply yet */
+    char *unread[2]; /* read, but not yet a whole command or reply */
     size_t unread_size[2];
     struct chunk *first[2], **last[2];
     int64_t cut_left[2];
-    int64_t trickled_ms[2]; /* when something was sent last */
+    int64_t trickled_ms[2]; /* when something was last sent */
     bool is_inbox;
     bool is_held;               /* by PROXY_HOLD_REPLY */
-    bool is_mute;               /* nothing passes any more: a stream does not lose bytes from the middle */
-    uint8_t marks[OUTSTANDING]; /* a ring: the faults of the coming replies */
+    bool is_mute;               /* nothing passes any more: a stream does not lose bytes from its middle */
+    uint8_t marks[OUTSTANDING]; /* a ring: the faults of the replies to come */
     unsigned asked, answered;
 };
 
@@ -53,7 +53,7 @@ static struct link links[LINKS];
 
 /* ---- commands and replies ---------------------------------------------------------------- */
 
-/* The end of the line that begins at `at`, beyond the CRLF; 0: not there yet. */
+/* The end of the line that begins at `at`, after its CRLF; 0: not there yet. */
 static size_t line_end(const char *data, size_t size, size_t at)
 {
     const char *found = at < size ? memmem(data + at, size - at, "\r\n", 2) : NULL;
@@ -61,7 +61,7 @@ static size_t line_end(const char *data, size_t size, size_t at)
     return found ? (size_t)(found - data) + 2 : 0;
 }
 
-/* The end of the RESP value that begins at `at`; 0: not whole. */
+/* The end of the RESP value that begins at `at`; 0: incomplete. */
 static size_t value_end(const char *data, size_t size, size_t at)
 {
     size_t end = line_end(data, size, at);
@@ -176,7 +176,7 @@ static void put(struct link *link, int way, const char *data, size_t size, bool 
 
 /* ---- faults ------------------------------------------------------------------------------ */
 
-/* True, and counted, if this command or message is to suffer. */
+/* True, and counted, if this command or message must suffer the fault. */
 static bool takes_fault(const struct link *link, const char *data, size_t size)
 {
     int side = link->is_inbox ? PROXY_INBOX : PROXY_COMMANDS;
@@ -256,7 +256,7 @@ static void pass_reply(struct link *link, const char *data, size_t size)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* Reads the available bytes, and passes on whole values. */
+/* Reads what is available, and passes on whole values. */
 static void take(struct link *link, int way)
 {
     static char bytes[65536];
@@ -320,7 +320,7 @@ static size_t trickling(struct link *link, int way, size_t size)
     return size < (size_t)limit ? size : (size_t)limit;
 }
 
-/* Sends one chunk. False: a part was not sent; or the link is closed now. */
+/* Sends one chunk. False if a part was not sent, or the link is now closed. */
 static bool send_chunk(struct link *link, int way, struct chunk *chunk)
 {
     size_t size = uncut(link, way, trickling(link, way, chunk->size));
@@ -381,7 +381,7 @@ static void answer_bell(void)
         exit(0);
 }
 
-/* Something is delayed or could not be sent: look again soon. */
+/* True if something is delayed or could not be sent: look again soon. */
 static bool is_anything_waiting(void)
 {
     for (struct link *link = links; link < links + LINKS; link++) {

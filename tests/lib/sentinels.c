@@ -8,7 +8,10 @@
 #include "hosts.h"
 #include "testlib.h"
 
-/* With a file, in which the sentinels note who follows whom: a master that starts again is a master, and no replica. */
+/*
+ * With a configuration file, in which the sentinels record who replicates whom: a master that restarts is a master
+ * again.
+ */
 static struct server *start_data(const struct server *master)
 {
     static const char usual[] =
@@ -34,7 +37,7 @@ static struct server *start_sentinel(const struct server *master, const char *li
     return server_start_by_file(text, "--sentinel");
 }
 
-/* The sentinels find each other, and the replicas, by the master. */
+/* The sentinels find each other, and the replicas, through the master. */
 static bool knows_all(const struct server *sentinel)
 {
     char wanted[64];
@@ -154,7 +157,7 @@ static int any_master(const struct sentinels *group)
     return -1;
 }
 
-/* The master itself is no sign: it may be the same again after two promotions. */
+/* The master itself shows nothing: after two promotions it may be the same again. */
 static bool is_switched(const struct sentinels *group, long long epoch)
 {
     int master = any_master(group);
@@ -211,7 +214,7 @@ bool sentinels_order_failover(const struct sentinels *group)
     return false;
 }
 
-/* In the words of the sentinels, and then of the servers. */
+/* As the sentinels say, and then the servers. */
 void sentinels_show(const struct sentinels *group)
 {
     for (int i = 0; i < SENTINELS; i++) {
@@ -228,7 +231,7 @@ void sentinels_show(const struct sentinels *group)
     }
 }
 
-/* Above failover-timeout, at which the sentinels give up a failover whose replica does not answer. */
+/* More than failover-timeout, after which the sentinels give up a failover whose replica does not answer. */
 #define FAILOVER_MS 4000
 
 static bool is_switched_when_asked(const struct sentinels *group, long long epoch)
@@ -237,7 +240,7 @@ static bool is_switched_when_asked(const struct sentinels *group, long long epoc
            sentinels_switch_within(group, epoch, FAILOVER_MS);
 }
 
-/* Refused while a failover goes on, and for a while behind one; and the sentinels do not retry a failover by hand. */
+/* Refused during a failover and for a while after it; and the sentinels do not retry a manual failover. */
 int sentinels_switch(const struct sentinels *group)
 {
     long long epoch = sentinels_epoch(group);

@@ -36,8 +36,8 @@ int server_ports_taken(void)
 }
 
 /*
- * Takes the port for this process: nobody else finds the port free, and a server of ours can listen there, because the
- * socket does not.  The socket stays open, so the port stays ours while the server is down.
+ * Takes the port for this process: nobody else finds it free, but a server of ours can listen on it, because our socket
+ * does not listen.  The socket stays open, so the port stays ours while the server is down.
  */
 static bool has_taken(int port)
 {
@@ -161,7 +161,7 @@ static void await_ready(struct server *server)
     }
 }
 
-/* A folder, and the addresses there and by TCP. */
+/* Makes a folder, and the addresses in it and by TCP. */
 static struct server *prepare(int port)
 {
     struct server *server = calloc(1, sizeof *server);
@@ -243,7 +243,7 @@ static void reap(struct server *server)
     server->pid = 0;
 }
 
-/* Without a process, kill() would signal the test's own group. */
+/* Without a process, kill() would signal the test's own process group. */
 static void signal_to(const struct server *server, int number)
 {
     assert_true(server->pid > 0);

@@ -18,7 +18,7 @@ struct side {
     char error[256];
 };
 
-/* NULL: nobody answers there. */
+/* NULL if nobody answers there. */
 static redisContext *connect_to(const char *path)
 {
     const struct timeval patience = { .tv_sec = 10 };
@@ -60,7 +60,7 @@ void side_close(struct side *side)
     free(side);
 }
 
-/* A server may have closed the connection: hiredis writes there all the same, and the signal is not for the test. */
+/* The server may have closed the connection: hiredis still writes to it, and the signal must not reach the test. */
 static redisReply *ask_without_signal(redisContext *context, const char *format, va_list arguments)
 {
     const struct timespec now = { 0 };
@@ -72,7 +72,7 @@ static redisReply *ask_without_signal(redisContext *context, const char *format,
     sigaddset(&pipe_signal, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
     reply = redisvCommand(context, format, arguments);
-    error = errno; /* for tests that look at errno */
+    error = errno; /* for tests that check errno */
     while (sigtimedwait(&pipe_signal, NULL, &now) == SIGPIPE)
         continue;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -81,8 +81,8 @@ static redisReply *ask_without_signal(redisContext *context, const char *format,
 }
 
 /*
- * The reply, or NULL with the reason in side->error.  Sentinels close all connections of a server that is promoted or
- * demoted, so the question is repeated once on a new connection.
+ * The reply, or NULL with the reason in side->error.  Sentinels close all connections of a server that they promote or
+ * demote, so the question is repeated once on a new connection.
  */
 static redisReply *ask(struct side *side, const char *format, va_list arguments)
 {
@@ -153,7 +153,7 @@ void side_write_reply(FILE *out, const redisReply *reply)
     }
 }
 
-/* Keeps the reply as text and frees the reply. */
+/* Keeps the reply as text, and frees it. */
 static const char *keep(struct side *side, redisReply *reply)
 {
     bool is_nil = reply->type == REDIS_REPLY_NIL;
@@ -264,7 +264,7 @@ int side_count_channels(struct side *side)
     return count_elements(redisCommand(side->context, "PUBSUB CHANNELS"));
 }
 
-/* Adds up the calls of all lines "cmdstat_NAME:calls=N,..." with a wanted name. */
+/* Adds up the calls in all lines "cmdstat_NAME:calls=N,..." whose name is wanted. */
 static int64_t add_calls(struct side *side, bool (*is_wanted)(const char *, const char *), const char *user)
 {
     const char *line = side_text(side, "INFO commandstats");
@@ -286,7 +286,7 @@ static bool is_same(const char *name, const char *command)
     return strcasecmp(name, command) == 0;
 }
 
-/* Commands that no script of ours calls and no test sends by a side connection. */
+/* Commands that none of our scripts calls and that no test sends over a side connection. */
 static bool is_from_client(const char *name, const char *user)
 {
     static const char *const sent[] = { "eval", "evalsha", "script", "ping",   "client",  "subscribe", "unsubscribe",
@@ -329,7 +329,7 @@ bool side_is_control_over(struct side *side, const char *name)
     return side_int(side, "EXISTS control:%s", name) == 0;
 }
 
-/* A control may be longer than the limit of wait_until(). */
+/* A control may last longer than the limit of wait_until(). */
 void side_await_control(struct side *side, const char *name)
 {
     int64_t left_ms = side_int(side, "PTTL control:%s", name), began_ms = wait_now_ms();

@@ -4,8 +4,8 @@
 #include "wait.h"
 
 /*
- * A connection lives for more bytes than a greeting and the repeated requests behind the greeting: one of these may be
- * a script's text.  With fewer bytes no request would ever get through.
+ * Each connection gets more bytes than a greeting and the repeated requests after it need: one of these may be a
+ * script's text.  With fewer bytes no request would ever get through.
  */
 #define TO_SERVER_BYTES 32000
 #define TO_CLIENT_BYTES 8000

@@ -107,7 +107,7 @@ static void *welcome(void *user)
 {
     struct timeval patience = { .tv_sec = 1 };
     pthread_t thread;
-    sigset_t pipes; /* OpenSSL does not ask send() to spare us the signal; the serving threads inherit the mask */
+    sigset_t pipes; /* OpenSSL does not make send() suppress the signal; the serving threads inherit the mask */
     int fd;
 
     sigemptyset(&pipes);

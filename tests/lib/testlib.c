@@ -16,7 +16,7 @@ struct server *the_server;
 struct proxy *the_proxy;
 static int descriptors_before;
 
-/* The server that configure found; "" where it found none. */
+/* The server that configure found; "" if it found none. */
 static void refuse_without_server(void)
 {
     const char *program = getenv("DMUTEX_TEST_SERVER");
@@ -27,7 +27,7 @@ static void refuse_without_server(void)
     exit(2);
 }
 
-/* Ends as the child has ended. */
+/* Ends in the same way as the child. */
 static void end_as(int status)
 {
     if (WIFSIGNALED(status)) {
@@ -38,8 +38,8 @@ static void end_as(int status)
 }
 
 /*
- * The program goes on in a child.  This process reaps what the tests leave behind, as a good process 1 does: the one of
- * this machine or container may be slow, or reap nothing, and a keeper of lock files does not end then.
+ * The program continues in a child.  This process reaps what the tests leave behind, as a good process 1 does: that of
+ * the machine or container may be slow, or reap nothing, and then a keeper of lock files does not end.
  */
 static void begin_below_a_reaper(void)
 {
@@ -102,7 +102,7 @@ void test_put_server_into_path(void)
     setenv("PATH", path, 1);
 }
 
-/* Test programs are below tests/; folders above the tree may have that name, too. */
+/* Test programs are below tests/; folders above the build tree may have that name, too. */
 void test_build_path(char *ret_path, size_t room, const char *name)
 {
     const char *tests = NULL;
@@ -130,7 +130,7 @@ void test_tell_asan(const char *option)
     setenv("ASAN_OPTIONS", options, 1);
 }
 
-/* On a loaded machine the time may be over before the call has begun to wait: then the call is repeated. */
+/* On a loaded machine the time may be up before the call has begun to wait; then the call is repeated. */
 static bool has_waited(dmutex_t *mutex)
 {
     struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 20);
@@ -139,7 +139,7 @@ static bool has_waited(dmutex_t *mutex)
     return true;
 }
 
-/* Opens all descriptors of the library's first use, and of the first wait. */
+/* Opens all descriptors that the library opens at its first use, and at the first wait. */
 static void warm_up(void)
 {
     dmutex_t mutex;
@@ -219,7 +219,7 @@ static bool is_mark(const char *key)
 }
 
 /*
- * A key that may stay: the state of a named mutex; the binding of a named condition, which ends on time; a mark; a
+ * A key that may stay: the state of a named mutex; the binding of a named condition, which expires by itself; a mark; a
  * control of a test.
  */
 static bool may_stay(struct side *side, const char *key)
@@ -231,7 +231,7 @@ static bool may_stay(struct side *side, const char *key)
     return strstr(key, "}:state:") || (strstr(key, "}:sleeper:") && side_int(side, "PTTL %s", key) >= 0);
 }
 
-/* A key that may not stay, "" if there is none; until the next call. */
+/* A key that may not stay, or "".  Valid until the next call. */
 static const char *find_leak(struct side *side)
 {
     static char leak[1024];

@@ -73,9 +73,9 @@
 #include "wait.h"
 
 /*
- * First in main(): this process may be an actor or a proxy; else the keeper is started.  Private mutexes
- * without a name are the server's, unless DMUTEX_PRIVATE says another thing.  With a word behind the
- * program's name only tests whose names match run: 'test_another*'.
+ * Call it first in main(): this process may be an actor or a proxy; otherwise it starts the keeper.  Private mutexes
+ * without a name are on the server, unless DMUTEX_PRIVATE says otherwise.  With an argument, only tests whose names
+ * match it run: 'test_another*'.
  */
 void test_begin(int argc, char **argv);
 
@@ -85,22 +85,22 @@ bool private_is_libc(void);
 /* Makes dmutex_test_server_start() find $DMUTEX_TEST_SERVER, too. */
 void test_put_server_into_path(void);
 
-/* The path of this program, to be executed again with --role. */
+/* The path of this program, which is executed again with --role. */
 extern char *program_path;
 
-/* The path of a file of the build tree, as "preload/here/dmutex-run". The file is there. */
+/* The path of a file of the build tree, such as "preload/here/dmutex-run".  The file exists. */
 void test_build_path(char *ret_path, size_t room, const char *name);
 
 /* $CC, or cc. */
 const char *test_compiler(void);
 
-/* Adds an option for the address sanitizer in programs that start from now on. */
+/* Adds an option of the address sanitizer for programs that start from now on. */
 void test_tell_asan(const char *option);
 
 /*
- * True under a sanitizer that cannot follow some tests, which return at once then.  The thread sanitizer starts no
- * thread in a forked child, and ends the program when a thread is cancelled in a call that the sanitizer does not see.
- * The address sanitizer's allocator stays locked in a child if another thread of the parent was inside.
+ * True under a sanitizer that cannot follow some tests; these then return at once.  The thread sanitizer starts no
+ * thread in a forked child, and ends the program when a thread is cancelled in a call that it does not see.  The
+ * address sanitizer's allocator stays locked in a child if another thread of the parent was inside it.
  */
 #if defined __SANITIZE_THREAD__
 #define IS_THREAD_SANITIZED true
@@ -113,12 +113,12 @@ void test_tell_asan(const char *option);
 #define IS_ADDRESS_SANITIZED false
 #endif
 
-/* A server for the whole group, in `the_server`; this process is connected when the first test begins. */
+/* A server for the whole group, `the_server`.  This process is connected when the first test begins. */
 int test_group_setup(void **state);
 int test_group_teardown(void **state);
 extern struct server *the_server;
 
-/* For each test of a group: a proxy before `the_server`. */
+/* For each test of a group: a proxy in front of `the_server`. */
 int test_proxy_setup(void **state);
 int test_proxy_teardown(void **state);
 extern struct proxy *the_proxy;
@@ -127,40 +127,40 @@ extern struct proxy *the_proxy;
 int64_t client_commands(void);
 
 /*
- * The last test of a group: this process has no more descriptors than before the first test, and the server no keys but
- * the `state` of named mutexes, `sleeper` of named conditions for a while, and controls.
+ * The last test of a group: this process has no more descriptors than before the first test, and the server no keys
+ * except the `state` of named mutexes, for a while the `sleeper` of named conditions, and controls.
  */
 void test_nothing_is_left(void **state);
 
-/* The two checks.  Descriptors: without those that keep ports, and no more than `before` soon. */
+/* The two checks.  Descriptors: soon no more than `before`, not counting those that reserve ports. */
 int open_descriptors(void);
 void check_descriptors(int before);
 void check_keys(struct side *side);
 
 /*
- * Promises that the next steps are done in so many ms, by the clock of `the_server`, and the lateness of the machine
- * (late.h); the second checks the promise.
+ * Promises that the next steps take at most `ms`, by the clock of `the_server`, plus the lateness of the machine
+ * (late.h).  The second checks the promise.
  */
 void promise_within(int ms);
 void assert_kept(void);
 
-/* So long by the clock of `the_server`, while nothing is to happen. */
+/* Waits for `ms` by the clock of `the_server`, while nothing should happen. */
 void let_pass(int ms);
 
-/* 0 or an errno value as text: "0", "EBUSY". */
+/* 0 or an errno value, as text: "0", "EBUSY". */
 const char *result_name(int result);
 
-/* A dmutex result as text: assert_result(dmutex_lock(&m), EBUSY). */
+/* Compares the results of dmutex calls as text: assert_result(dmutex_lock(&m), EBUSY). */
 #define assert_result(call, wanted) assert_string_equal(result_name(call), result_name(wanted))
 
-/* Waiters in the queue of a mutex, and if the mutex is held, as the server sees both. */
+/* How many wait in the queue of a mutex, and whether it is held, as the server sees it. */
 int waiters_of(dmutex_t *mutex);
 bool is_locked(dmutex_t *mutex);
 
-/* Repetitions for tests that try their luck: `usual`, or ten times `usual` with DMUTEX_TEST_LONG. */
+/* How often a test that depends on luck repeats: `usual`, or ten times that with DMUTEX_TEST_LONG. */
 int repetitions(int usual);
 
-/* The value of the environment, or `usual`, or with DMUTEX_TEST_LONG `many`. */
+/* The value in the environment, else `usual`, or `many` with DMUTEX_TEST_LONG. */
 long count_from(const char *variable, long usual, long many);
 
 #endif

@@ -18,7 +18,7 @@ char tls_folder[32];
 
 /* ---- certificates ------------------------------------------------------------------------ */
 
-/* An authority, or a certificate of an authority, with the key. */
+/* An authority, or a certificate that it has issued, with the key. */
 struct identity {
     X509 *certificate;
     EVP_PKEY *key;
@@ -52,7 +52,7 @@ static void write_files(const char *name, const struct identity *identity)
 }
 
 /*
- * issuer NULL: an authority; names NULL: of a client; purpose NULL: for all.  Valid from two days ago until `end_s`
+ * issuer NULL: an authority; names NULL: for a client; purpose NULL: for all.  Valid from two days ago until `end_s`
  * from now.
  */
 static struct identity make_file(const char *file, const char *purpose, const char *name, const struct identity *issuer,
@@ -105,7 +105,7 @@ static void make_old(const struct identity *authority)
     X509_free(old.certificate);
 }
 
-/* By the name that openssl-rehash gives. */
+/* Uses the name that openssl-rehash gives. */
 static void make_hashed(const struct identity *authority)
 {
     char path[64], target[64];

@@ -26,7 +26,7 @@ static void add(struct tracer *tracer, pid_t thread)
     tracer->threads[tracer->count++] = thread;
 }
 
-/* A thread that runs is interrupted; the stop is waited for, so that the thread's calls are seen from here on. */
+/* Interrupts a running thread, and waits until it stops, so that its calls are seen from here on. */
 static void seize(struct tracer *tracer, pid_t thread)
 {
     int status;
@@ -85,7 +85,7 @@ static void note_clone(struct tracer *tracer, pid_t thread)
         add(tracer, (pid_t)made);
 }
 
-/* Lets a stopped thread go on, with the signal that the thread was to get. */
+/* Lets a stopped thread continue, with the signal that it was to get. */
 static void take_stop(struct tracer *tracer, int index, int status)
 {
     pid_t thread = tracer->threads[index];
@@ -104,7 +104,7 @@ static void take_stop(struct tracer *tracer, int index, int status)
          "go on");
 }
 
-/* Sleeps until a thread stops: a tracer that looked again and again would take the core from the process. */
+/* Sleeps until a thread stops: if the tracer polled, it would take the core away from the process. */
 void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user)
 {
     while (!is_over(user)) {
@@ -114,7 +114,7 @@ void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user)
         if (thread < 0)
             fail_msg("waitpid: %s", strerror(errno));
         index = index_of(tracer, thread);
-        if (index < 0 && WIFSTOPPED(status)) { /* made just now, and seen before its maker's stop */
+        if (index < 0 && WIFSTOPPED(status)) { /* a new thread, seen before its maker's stop */
             add(tracer, thread);
             index = tracer->count - 1;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts the system calls of another process, with ptrace(): of all its threads, from the start on.  The traced
- * process runs slowly; a count does not depend on that.
+ * Counts the system calls of another process with ptrace(), for all its threads.  The process runs slowly under it, but
+ * the count does not depend on that.
  */
 #ifndef TEST_TRACER_H
 #define TEST_TRACER_H
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #define TRACER_THREADS 16
-#define TRACER_CALLS 512 /* numbers of system calls that are counted apart */
+#define TRACER_CALLS 512 /* system calls with these numbers are counted separately */
 
 struct tracer {
     pid_t pid;
@@ -19,10 +19,10 @@ struct tracer {
     long calls[TRACER_CALLS];
 };
 
-/* Begins with the threads that the process has; threads made later are counted too. */
+/* Starts with the existing threads; threads made later are counted, too. */
 void tracer_start(struct tracer *tracer, pid_t pid);
 
-/* Lets the process run and counts, until is_over(user) is true, which is asked behind each system call. */
+/* Lets the process run and counts, until is_over(user), which is called after each system call, is true. */
 void tracer_run(struct tracer *tracer, bool (*is_over)(void *user), void *user);
 
 /* Leaves the process running. */

@@ -2,9 +2,9 @@
 /*
  * Waiting for a condition, and times.
  *
- * wait_until(expression) fails the test when the expression has not become true within
- * WAIT_LIMIT_MS: a bound against hanging, no measure of speed.  A promised bound is checked against
- * another event, for instance a key on the same server that lives longer (side_set_control()).
+ * wait_until(expression) fails the test if the expression has not become true within WAIT_LIMIT_MS.  This is a bound
+ * against hanging, not a measure of speed.  A promised bound is checked against another event, for example a key on the
+ * same server that expires later (side_set_control()).
  */
 #ifndef TEST_WAIT_H
 #define TEST_WAIT_H
@@ -15,10 +15,10 @@
 
 #define WAIT_LIMIT_MS 30000
 
-/* A millisecond's pause between two looks. */
+/* Pauses for a millisecond between two checks. */
 void wait_nap(void);
 
-/* A pause between two looks, which began at the time: a millisecond, and longer the longer they last. */
+/* Pauses between two checks in a wait that began at this time: a millisecond, and more the longer it lasts. */
 void wait_pause(int64_t began_ms);
 
 /* CLOCK_MONOTONIC. */
@@ -36,13 +36,13 @@ int64_t wait_now_us(void);
         }                                                      \
     } while (0)
 
-/* The absolute time `ms` from now (may be negative) by a clock. */
+/* The absolute time `ms` from now, which may be negative, on a clock. */
 struct timespec wait_time_in_ms(clockid_t clock, int64_t ms);
 
 /* True if the clock has reached the time, to the nanosecond. */
 bool wait_is_reached(clockid_t clock, const struct timespec *time);
 
-/* True if the descriptor has something to read, or its end, within the time. */
+/* True if the descriptor becomes readable, or ends, within the time. */
 bool wait_readable(int fd, int limit_ms);
 
 void wait_fail(const char *expression, const char *file, int line);
