@@ -525,11 +525,13 @@ EXTRA_DIST += \
     tests/preload/programs/legacy.h \
     tests/preload/programs/legacy_around.c \
     tests/preload/programs/legacy_calls.c \
+    tests/preload/programs/other_thread.c \
     tests/preload/programs/places.c \
     tests/preload/programs/places.h \
     tests/preload/programs/places_library.c \
     tests/preload/programs/shelf.c \
     tests/preload/programs/small.c \
+    tests/preload/programs/spawning_malloc.c \
     tests/preload/programs/symbols.c \
     tests/preload/programs/symbols_again.c
 

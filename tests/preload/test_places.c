@@ -155,6 +155,22 @@ static void test_a_mutex_is_distributed_with_another_preload(void **state)
     check_beside(path);
 }
 
+/* The first lock of a thread that has not allocated yet comes to an end with an allocator that makes threads. */
+static void test_a_mutex_is_distributed_with_an_allocator_that_makes_threads(void **state)
+{
+    (void)state;
+    if (is_sanitized())
+        return;
+    build("spawning_malloc.so", "spawning_malloc.c", "-fPIC -shared -fno-builtin");
+    build("other_thread", "other_thread.c", "");
+    assert_result(dmutex_lock(&mutex), 0);
+    run_under("sym:other_thread:lock => p/x" LEASE,
+              "sh -c 'LD_PRELOAD=$LD_PRELOAD:./spawning_malloc.so exec ./other_thread'");
+    assert_result(dmutex_unlock(&mutex), 0);
+    assert_string_equal(ran.errors, "");
+    assert_string_equal(ran.output, "16\n"); /* EBUSY */
+}
+
 /* A mutex is distributed beside well-known preloads, as far as installed. */
 static void test_a_mutex_is_distributed_with_well_known_preloads(void **state)
 {
@@ -178,6 +194,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_mutex_is_distributed_wherever_it_is_locked),
         cmocka_unit_test(test_a_mutex_is_distributed_while_another_thread_is_in_fork),
         cmocka_unit_test(test_a_mutex_is_distributed_with_another_preload),
+        cmocka_unit_test(test_a_mutex_is_distributed_with_an_allocator_that_makes_threads),
         cmocka_unit_test(test_a_mutex_is_distributed_with_well_known_preloads),
         cmocka_unit_test(test_nothing_is_left),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The module that the library loads for the first connection by TLS: missing, of another version, or bound wrongly. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,15 +33,20 @@ static int end_group(void **state)
     return test_group_teardown(state);
 }
 
-/* Runs an outsider with the library of the build tree, or of the folder. */
-static void run(const char *name, const char *library_path, const char *more)
+/* Runs an outsider with NAME=VALUE. */
+static void run_with(const char *name, const char *value, const char *outsider, const char *more)
 {
     char program[4096];
 
-    test_build_path(program, sizeof program, name);
-    command_run("LD_LIBRARY_PATH=%s exec %s '%s&command_timeout=2000' module/lock %s", library_path, program, tls->url,
-                more);
+    test_build_path(program, sizeof program, outsider);
+    command_run("%s=%s exec %s '%s&command_timeout=2000' module/lock %s", name, value, program, tls->url, more);
     assert_status(0);
+}
+
+/* Runs an outsider with the library of the build tree, or of the folder. */
+static void run(const char *outsider, const char *library_path, const char *more)
+{
+    run_with("LD_LIBRARY_PATH", library_path, outsider, more);
 }
 
 /* A module in the folder that has the version, and perhaps more. */
@@ -58,6 +64,20 @@ static void test_openssl_is_loaded_when_a_program_uses_tls(void **state)
 {
     (void)state;
     run("tests/server/outsider", "", "");
+    assert_output("0  libssl\n");
+}
+
+/* The library's thread that loads the module has allocated nothing before. */
+static void test_openssl_is_loaded_with_an_allocator_that_makes_threads(void **state)
+{
+    (void)state;
+    if (getenv("SANITIZER_CFLAGS") && *getenv("SANITIZER_CFLAGS"))
+        return; /* the sanitizer's allocator must be the first of all */
+    command_run("%s -O1 -pthread -fPIC -shared -fno-builtin -o %s/malloc.so "
+                "%s/tests/preload/programs/spawning_malloc.c",
+                test_compiler(), folder, getenv("srcdir"));
+    assert_status(0);
+    run_with("LD_PRELOAD", in_folder("malloc.so"), "tests/server/outsider", "");
     assert_output("0  libssl\n");
 }
 
@@ -127,6 +147,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_openssl_is_loaded_when_a_program_uses_tls),
+        cmocka_unit_test(test_openssl_is_loaded_with_an_allocator_that_makes_threads),
         cmocka_unit_test(test_openssl_is_loaded_when_the_path_of_the_library_is_long),
         cmocka_unit_test(test_tls_is_refused_when_the_program_exports_a_function_of_openssl),
         cmocka_unit_test(test_tls_is_refused_when_the_module_is_missing),

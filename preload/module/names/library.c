@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "lost.h"
@@ -120,6 +121,17 @@ void library_in_child(void)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
+/*
+ * An allocator that makes threads, as jemalloc does, may let a thread's first allocation wait for a pthread_create(),
+ * which waits for each dlopen() of the process.  So the first allocation must not be dlopen()'s.
+ */
+static void allocate_first(void)
+{
+    void *volatile block = malloc(1); /* volatile: or the compiler leaves both calls out */
+
+    free(block);
+}
+
 static void load(void)
 {
     static bool is_loaded;
@@ -161,6 +173,7 @@ static void open_library(void)
 {
     if (is_torn)
         give_up("libdmutex was being opened while this process was forked", "");
+    allocate_first();
     load();
     gate_await_forks();
     tell_server();
