@@ -262,6 +262,17 @@ int host_run(struct host *host, const char *script)
     return job_end(host_start(host, script));
 }
 
+bool host_can_unshare(struct host *host, const char *what)
+{
+    char script[64];
+
+    snprintf(script, sizeof script, "unshare -r %s true", what);
+    if (host_run(host, script) == 0)
+        return true;
+    print_message("# unshare -r %s is forbidden here: not looked at\n", what);
+    return false;
+}
+
 bool await_readable(int fd)
 {
     return wait_readable(fd, WAIT_LIMIT_MS);

@@ -60,6 +60,9 @@ struct job *host_start_holder(struct host *host);
 /* Runs a script to the end; returns the exit status, as job_end() does. */
 int host_run(struct host *host, const char *script);
 
+/* True if unshare(1) works with a user namespace, which a chroot forbids, and some machines; otherwise says so. */
+bool host_can_unshare(struct host *host, const char *what);
+
 /* True if the host's programs have written the words to standard error so far. */
 bool host_has_said(struct host *host, const char *words);
 

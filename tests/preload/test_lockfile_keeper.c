@@ -233,18 +233,6 @@ static void test_many_programs_at_once_start_one_keeper(void **state)
         job_finish(jobs[i]);
 }
 
-/* True if unshare works: on some machines it is forbidden, or for some users. */
-static bool can_unshare(struct host *host, const char *what)
-{
-    char script[64];
-
-    snprintf(script, sizeof script, "unshare -r %s true", what);
-    if (host_run(host, script) == 0)
-        return true;
-    print_message("# unshare %s is forbidden here: not looked at\n", what);
-    return false;
-}
-
 /* Each server has a separate keeper, and so has each network namespace. */
 static void test_another_server_and_another_network_have_another_keeper(void **state)
 {
@@ -257,7 +245,7 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     job_expect(other, "has");
     assert_int_equal(count_sockets(a), 2);
     job_finish(other);
-    if (can_unshare(a, "-n")) {
+    if (host_can_unshare(a, "-n")) {
         wait_until(count_sockets(a) == 1); /* the other keeper is gone */
         other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go'");
         job_expect(other, "has");
@@ -659,7 +647,7 @@ static void test_the_log_says_that_process_1_of_a_container_is_spared(void **sta
     struct job *holder;
 
     (void)state;
-    if (!can_unshare(c, "-p -f --mount-proc")) {
+    if (!host_can_unshare(c, "-p -f --mount-proc")) {
         host_end(c);
         return;
     }
@@ -710,7 +698,7 @@ static void test_a_subshell_in_another_pid_namespace_keeps_its_lock(void **state
     struct job *holder;
 
     (void)state;
-    if (!can_unshare(c, "-p -f --mount-proc")) {
+    if (!host_can_unshare(c, "-p -f --mount-proc")) {
         host_end(c);
         return;
     }
