@@ -570,7 +570,7 @@ sim_tests = \
     tests/sim/test_sim \
     tests/sim/test_sim_controls \
     $(sim_store_tests)
-sim_store_tests = tests/sim/test_short_ways tests/sim/test_store
+sim_store_tests = tests/sim/test_same_answers tests/sim/test_short_ways tests/sim/test_store
 tests_sim_libsim_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBLUA_CFLAGS)
 tests_sim_libsim_la_LIBADD = $(LIBLUA_LIBS)
 tests_sim_libsim_la_SOURCES = \
@@ -656,10 +656,11 @@ tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)
 tests_sim_test_sim_SOURCES = tests/sim/test_sim.c $(sim_sources)
 tests_sim_test_sim_controls_SOURCES = tests/sim/test_sim_controls.c $(sim_sources)
 tests/sim/%.o: private AM_CFLAGS += -fexceptions
-$(sim_store_tests): private LDADD = tests/sim/libsim.la $(test_libs) $(up_to_api)
+$(sim_store_tests): private LDADD = tests/sim/libsim.la $(test_libs) libdmutex/libregisters.la $(up_to_api)
 $(sim_programs): private AM_LDFLAGS += $(sim_wraps)
 $(sim_programs): private LDADD = tests/sim/libsim.la $(up_to_process) $(CMOCKA_LIBS)
 $(sim_programs) $(sim_store_tests): tests/sim/libsim.la $(up_to_api)
+$(sim_store_tests): libdmutex/libregisters.la
 
 EXTRA_DIST += tests/sim/README.md
 

@@ -121,7 +121,9 @@ static struct dm_reg_notice *tell(struct work *work, int index, enum dm_reg_news
 {
     const struct dm_reg_entry *entry = &work->value->entries[index];
     struct dm_reg_result *ret = work->ret;
-    bool is_caller = entry->attempt == work->step->me.attempt && work->step->act != DM_REG_FORCE;
+    const struct dm_reg_ref *me = &work->step->me;
+    bool is_caller = work->step->act != DM_REG_FORCE && entry->attempt == me->attempt &&
+                     dm_reg_session_id_equals(session_of(work->value, index), &me->session);
 
     if (is_caller || ret->notice_count == ret->notice_room)
         return &work->lost;
@@ -393,18 +395,15 @@ static void raise_token(struct dm_reg_name_value *value, const struct dm_reg_ste
         value->token = greater(value->token, now ? now - 1 : 0);
 }
 
-/*
- * D6: references of other data's sessions leave; nobody revives them.  A hold among them was not claimed: a death, if
- * is_death.
- */
-static void leave_other_data(struct work *work, bool is_death)
+/* D6: references of other data's sessions leave; nobody revives them.  A hold among them was not claimed: a death. */
+static void leave_other_data(struct work *work)
 {
     struct dm_reg_name_value *value = work->value;
 
     for (int i = 0; i < entry_count(value); i++) {
         if (session_of(value, i)->identity == work->step->identity)
             continue;
-        if (i < value->hold_count && is_death && !(value->entries[i].flags & DM_REG_KEPT))
+        if (i < value->hold_count && !(value->entries[i].flags & DM_REG_KEPT))
             die(work, i);
         else
             leave(work, i);
@@ -426,7 +425,7 @@ static void settle(struct work *work)
     work->is_in_doubt = false;
     value->identity = step->identity;
     raise_token(value, step);
-    leave_other_data(work, true);
+    leave_other_data(work);
 }
 
 /* ---- before each act --------------------------------------------------------------------- */
@@ -697,7 +696,7 @@ static void act_claim(struct work *work)
     }
     make_way(work);
     if (step->weight == value->capacity) {
-        leave_other_data(work, false);
+        leave_other_data(work);
         remove_gone(work);
         value->identity = step->identity;
         work->is_in_doubt = false;
