@@ -119,6 +119,8 @@ libdmutex_libcore_la_SOURCES = \
 noinst_LTLIBRARIES += libdmutex/libstore.la
 libdmutex_libstore_la_CFLAGS = $(floor_cflags)
 libdmutex_libstore_la_SOURCES = \
+    libdmutex/store/ask.c \
+    libdmutex/store/ask.h \
     libdmutex/store/calls.h \
     libdmutex/store/drivers.h \
     libdmutex/store/store.h \
@@ -245,8 +247,8 @@ libdmutex_libredis_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
 libdmutex_libredis_la_LIBADD = $(HIREDIS_LIBS)
 EXTRA_libdmutex_libredis_la_DEPENDENCIES = Makefile
 libdmutex_libredis_la_SOURCES = \
-    libdmutex/stores/redis/acquire.c \
-    libdmutex/stores/redis/batch.c \
+    libdmutex/stores/redis/ask.c \
+    libdmutex/stores/redis/attempt.c \
     libdmutex/stores/redis/cluster/fleet.c \
     libdmutex/stores/redis/cluster/fleet.h \
     libdmutex/stores/redis/cluster/fleet_map.c \
@@ -268,7 +270,6 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/stores/redis/node/node.h \
     libdmutex/stores/redis/parts.h \
     libdmutex/stores/redis/post.c \
-    libdmutex/stores/redis/release.c \
     libdmutex/stores/redis/script.c \
     libdmutex/stores/redis/sentinel/council.c \
     libdmutex/stores/redis/sentinel/council.h \

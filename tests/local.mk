@@ -248,15 +248,13 @@ tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=free \
     -Wl,--wrap=dm_link_listen \
     -Wl,--wrap=dm_node_end \
-    -Wl,--wrap=dm_redis_acquire \
-    -Wl,--wrap=dm_redis_cond_cancel \
-    -Wl,--wrap=dm_redis_renew
+    -Wl,--wrap=dm_redis_ask
 # tests/server/stops.c
 stop_wraps = \
     -Wl,--wrap=dm_clock_boot_ns \
     -Wl,--wrap=dm_inbox_take \
     -Wl,--wrap=dm_line_sit_down \
-    -Wl,--wrap=dm_redis_acquire \
+    -Wl,--wrap=dm_redis_ask \
     -Wl,--wrap=dm_returns_await \
     -Wl,--wrap=dm_self_sleep \
     -Wl,--wrap=dm_visit_begin

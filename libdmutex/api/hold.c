@@ -235,17 +235,19 @@ static void count_own_waiters(struct dm_runtime *runtime, const struct dm_name *
 static enum dm_verdict put_info(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                 void *user, char *ret_reason)
 {
-    const struct dm_ask ask = { .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
-    struct dm_info info;
+    union dm_more more;
+    const struct dm_question info = {
+        .op = DM_OP_INFO, .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS, .ret_more = &more
+    };
     enum dm_verdict verdict;
 
     do
-        verdict = dm_store_info(runtime->store, &ask, deadline, &info, ret_reason);
+        verdict = dm_store_ask(runtime->store, &info, deadline, ret_reason).verdict;
     while (verdict == DM_SAYS_NOTHING && dm_runtime_pause(deadline));
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    count_own_waiters(runtime, name, &info);
-    *(dmutex_info_t *)user = info.shown;
+    count_own_waiters(runtime, name, &more.info);
+    *(dmutex_info_t *)user = more.info.shown;
     return verdict;
 }
 
@@ -273,26 +275,26 @@ static uint64_t holding_attempt(const struct dm_name *name)
 static enum dm_verdict put_force(struct dm_runtime *runtime, struct dm_name *name, const struct dm_deadline *deadline,
                                  void *user, char *ret_reason)
 {
-    enum dm_verdict verdict;
+    const struct dm_question force = { .op = DM_OP_FORCE, .place = name->place };
+    struct dm_answer answer;
     struct dm_claim *claim;
-    bool must_serve = false;
     uint64_t broken;
 
     (void)user;
     dm_state_lock();
     broken = holding_attempt(name);
     dm_state_unlock();
-    verdict = dm_store_force(runtime->store, name->place, deadline, &must_serve, ret_reason);
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
+    answer = dm_store_ask(runtime->store, &force, deadline, ret_reason);
+    if (answer.verdict != DM_SAYS_DONE)
+        return answer.verdict;
     dm_state_lock();
     claim = dm_registry_attempt(&runtime->registry, broken);
     if (claim)
         dm_step_kind(runtime, claim, DM_EV_TOLD_LOST);
-    if (must_serve)
+    if (answer.is_wanted)
         dm_step_must_serve(runtime, name, true);
     dm_state_unlock();
-    return verdict;
+    return answer.verdict;
 }
 
 /*

@@ -146,6 +146,9 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
  */
 static int end_on_store(struct dm_runtime *runtime, const struct dm_target *target, const struct dm_name *name)
 {
+    const struct dm_question question = { .op = DM_OP_DROP,
+                                          .place = name->place,
+                                          .is_anonymous = target->is_anonymous };
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     char reason[DM_REASON_ROOM] = "";
     enum dm_verdict verdict;
@@ -154,7 +157,7 @@ static int end_on_store(struct dm_runtime *runtime, const struct dm_target *targ
     if (!target->is_anonymous && !target->is_robust && !name->is_not_recoverable)
         return 0;
     deadline = dm_runtime_call_deadline(runtime);
-    verdict = dm_store_drop(runtime->store, name->place, target->is_anonymous, &deadline, reason);
+    verdict = dm_store_ask(runtime->store, &question, &deadline, reason).verdict;
     return verdict == DM_SAYS_BUSY && target->is_anonymous ? dm_fail(DM_FAIL_IN_USE, "by another process") : 0;
 }
 

@@ -30,23 +30,28 @@ static int ask_for_waiter(struct dm_runtime *runtime, const char *key, struct dm
     enum dm_verdict verdict;
     struct dm_claim *claim;
     struct dm_name *name;
-    struct dm_ask ask;
+    struct dm_question question;
+    union dm_more more;
 
     dm_state_lock();
     name = dm_registry_find(&runtime->registry, key);
     claim = find_waiter(name);
     if (claim) {
         dm_registry_pin(name);
-        ask = dm_step_ask(claim, (struct dm_request){ 0 });
+        question = dm_step_question(claim, DM_OP_INFO, (struct dm_request){ 0 });
+        question.ret_more = &more;
     }
     dm_state_unlock();
     if (!claim)
         return ESRCH;
-    verdict = dm_store_info(runtime->store, &ask, &deadline, ret_info, reason);
+    verdict = dm_store_ask(runtime->store, &question, &deadline, reason).verdict;
     dm_state_lock();
     dm_registry_unpin(&runtime->registry, name);
     dm_state_unlock();
-    return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
+    if (verdict != DM_SAYS_DONE)
+        return dm_verdict_fail(runtime->store, verdict, reason);
+    *ret_info = more.info;
+    return 0;
 }
 
 int dm_view_wait(const char *name, struct dm_info *ret_info)

@@ -33,6 +33,8 @@ struct dm_answer {
     bool is_wanted;     /* a free lock whose waiters a poll must serve */
     bool has_waiter;    /* OWNED by a renewal: another attempt waits; a hint if the hold is not marked */
     bool is_partial;    /* OWNED: one of several servers does not have the hold, but could: renew soon */
+    bool is_signalled;  /* of a cond_cancel: a signal came first */
+    bool has_left;      /* of a cond_signal, DONE: some of the waiters are still to be signalled */
     bool is_token_soft; /* OWNED: the token is not decided, or a later hold may still get it; a renewal makes it firm */
     uint64_t token;     /* OWNED: the store's token */
     uint64_t position;  /* QUEUED: 1 is the head */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls a store's operations, which are described at struct dm_store_ops. */
+/* Calls a store's functions, which are described at struct dm_store_ops. */
 #ifndef DM_STORE_CALLS_H
 #define DM_STORE_CALLS_H
 
@@ -13,6 +13,11 @@ static inline struct dm_place *dm_store_place(struct dm_store *store, const char
 static inline unsigned dm_store_lane(struct dm_store *store, const struct dm_place *place)
 {
     return store->ops->lane(store, place);
+}
+
+static inline uint32_t dm_store_spread(struct dm_store *store, const struct dm_place *place)
+{
+    return store->ops->spread(store, place);
 }
 
 static inline bool dm_store_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
@@ -31,10 +36,10 @@ static inline bool dm_store_await_able(struct dm_store *store, const struct dm_p
     return store->ops->await_able(store, place, way, deadline);
 }
 
-static inline bool dm_store_sleep(struct dm_store *store, const struct dm_place *place,
+static inline bool dm_store_sleep(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                                   const struct dm_deadline *deadline, int cancel_state)
 {
-    return store->ops->sleep(store, place, deadline, cancel_state);
+    return store->ops->sleep(store, place, way, deadline, cancel_state);
 }
 
 static inline void dm_store_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
@@ -53,113 +58,22 @@ static inline void dm_store_count(struct dm_store *store, struct dm_traffic *ret
     store->ops->count(store, ret_traffic);
 }
 
-static inline struct dm_answer dm_store_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                                const struct dm_owed *owed, int owed_count,
-                                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
-}
-
-static inline struct dm_answer dm_store_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->cancel(store, ask, deadline, ret_reason);
-}
-
-static inline struct dm_answer dm_store_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->release(store, ask, end, deadline, ret_reason);
-}
-
-static inline struct dm_answer dm_store_renew(struct dm_store *store, const struct dm_renewal *renewal,
-                                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->renew(store, renewal, deadline, ret_reason);
-}
-
-static inline enum dm_verdict dm_store_consistent(struct dm_store *store, const struct dm_ask *ask,
-                                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->consistent(store, ask, deadline, ret_reason);
-}
-
-static inline enum dm_verdict dm_store_force(struct dm_store *store, const struct dm_place *place,
-                                             const struct dm_deadline *deadline, bool *ret_must_serve,
-                                             char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->force(store, place, deadline, ret_must_serve, ret_reason);
-}
-
-static inline enum dm_verdict dm_store_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
+static inline struct dm_answer dm_store_ask(struct dm_store *store, const struct dm_question *question,
                                             const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    return store->ops->drop(store, place, is_anonymous, deadline, ret_reason);
+    return store->ops->ask(store, question, deadline, ret_reason);
 }
 
-static inline enum dm_verdict dm_store_info(struct dm_store *store, const struct dm_ask *ask,
-                                            const struct dm_deadline *deadline, struct dm_info *ret_info,
-                                            char ret_reason[DM_REASON_ROOM])
+static inline bool dm_store_submit(struct dm_store *store, const struct dm_question *questions, int count,
+                                   dm_answers_fn done, void *user)
 {
-    return store->ops->info(store, ask, deadline, ret_info, ret_reason);
+    return store->ops->submit(store, questions, count, done, user);
 }
 
 static inline enum dm_verdict dm_store_view(struct dm_store *store, struct dm_view *view,
                                             const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     return store->ops->view(store, view, deadline, ret_reason);
-}
-
-static inline struct dm_answer dm_store_cond_wait(struct dm_store *store, const struct dm_ask *ask,
-                                                  const struct dm_leaving *leaving, const struct dm_deadline *deadline,
-                                                  char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->cond_wait(store, ask, leaving, deadline, ret_reason);
-}
-
-static inline struct dm_answer dm_store_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                                    const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                                    char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->cond_cancel(store, ask, deadline, ret_is_signalled, ret_reason);
-}
-
-static inline struct dm_signalled dm_store_cond_signal(struct dm_store *store, const struct dm_signal *signal,
-                                                       const struct dm_deadline *deadline,
-                                                       char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->cond_signal(store, signal, deadline, ret_reason);
-}
-
-static inline enum dm_verdict dm_store_cond_drop(struct dm_store *store, const struct dm_place *condition,
-                                                 bool is_anonymous, const struct dm_deadline *deadline,
-                                                 char ret_reason[DM_REASON_ROOM])
-{
-    return store->ops->cond_drop(store, condition, is_anonymous, deadline, ret_reason);
-}
-
-static inline bool dm_store_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                         dm_answers_fn handler, void *user)
-{
-    return store->ops->post_release(store, ask, end, handler, user);
-}
-
-static inline bool dm_store_post_poll(struct dm_store *store, const struct dm_ask *asks, int count,
-                                      dm_answers_fn handler, void *user)
-{
-    return store->ops->post_poll(store, asks, count, handler, user);
-}
-
-static inline bool dm_store_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count,
-                                       dm_answers_fn handler, void *user)
-{
-    return store->ops->post_renew(store, renewals, count, handler, user);
-}
-
-static inline bool dm_store_post_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, dm_answers_fn handler, void *user)
-{
-    return store->ops->post_acquire(store, ask, may_queue, owed, owed_count, handler, user);
 }
 
 static inline void dm_store_work(struct dm_store *store)

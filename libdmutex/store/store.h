@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The wall between the process and a lock store.  process/ and api/ know a store only by this header.  A store is a
- * table of operations, and knows the process only by struct dm_host. stores/redis/ is one store, tests/sim/plain.c
+ * table of functions, and knows the process only by struct dm_host. stores/redis/ is one store, tests/sim/plain.c
  * another.
  *
- * 1. An operation with a deadline blocks until then at most; the calling thread holds no lock.  The verdict is
+ * A question (struct dm_question) is asked in one of two ways: ask() waits for the answer, submit() does not.  The rest
+ * of the table is about the way to the servers.
+ *
+ * 1. A function with a deadline blocks until then at most; the calling thread holds no lock.  The verdict is
  *    DM_SAYS_NOTHING if no usable answer came; ret_reason, which the caller sets to "" beforehand, says why.
  *
- * 2. An operation named post never blocks.  True: the request is on the way, and the handler will be called once.
+ * 2. Any other function never blocks.
  *
- * 3. Handlers and the functions of struct dm_host are called without locks, by any thread inside an operation.  An
- *    operation that is described as "quietly" calls none of them.
+ * 3. Handlers and the functions of struct dm_host are called without locks, by any thread inside a function of the
+ *    store.  One that is described as "quietly" calls none of them.
  *
- * 4. Requests of one process about one name are executed in the order of sending.
+ * 4. Questions of one process about one name are executed in the order of sending.
  *
  * 5. A store never reports a grant that the server did not give; no server is trusted.
  */
@@ -60,22 +63,6 @@ struct dm_crowd {
     } first[DM_CROWD_TOLD]; /* `told` of them */
 };
 
-/* One request about one attempt. */
-struct dm_ask {
-    const struct dm_place *place;
-    const struct dm_place *condition; /* on which the attempt waits, or waited; NULL: none */
-    uint64_t thread;
-    uint64_t attempt;
-    struct dm_request request;
-    uint32_t lease_ms;
-    bool is_robust;
-    uint64_t seen;                /* the highest token of this name that the process knows */
-    uint64_t arrival;             /* the place in the queue to return to; 0: none */
-    int64_t held_ms;              /* of a release: how long the hold lasted, for people */
-    bool is_contested;            /* of a release: a waiter will probably have to be told */
-    const struct dm_crowd *crowd; /* of a poll: the caller's, valid until the request is sent; NULL: nobody */
-};
-
 /* A release that the store has not confirmed. */
 struct dm_owed {
     uint64_t thread;
@@ -93,21 +80,6 @@ enum dm_mark {
     DM_MARK_TELL_NO_DEATH /* the same, but the end of the lease is no death: perhaps no thread was inside */
 };
 
-/* Each renewal repeats the mark: the newest one counts. */
-struct dm_renewal {
-    const struct dm_place *place;
-    const struct dm_place *condition; /* where the attempt may still wait in an older copy of the data; NULL: none */
-    uint64_t thread;
-    uint64_t attempt;
-    struct dm_request request;
-    uint32_t lease_ms;
-    unsigned depth;
-    uint64_t token;
-    enum dm_mark mark;
-    const struct dm_crowd *crowd; /* the caller's, valid until the request is sent; NULL: nobody */
-    bool is_part; /* of a quorum: the server adopts a higher token, but does not take the lock from another attempt */
-};
-
 /* The hold that a wait on a condition gives back. */
 struct dm_leaving {
     uint64_t thread;  /* the thread that acquired the hold: another thread of the process may wait now */
@@ -116,35 +88,116 @@ struct dm_leaving {
     const char *mutex; /* the bound mutex: its key in the registry */
 };
 
-/* The most waiters that one request signals. */
+/* The most waiters that one question signals. */
 #define DM_SIGNAL_MOST 256
 
-/* The condition and mutex of a signal. */
-struct dm_signal {
-    const struct dm_place *condition;
-    const struct dm_place *place; /* of the bound mutex; NULL: not known */
-    const char *mutex;            /* its key in the registry; "" if not known */
-    int most;                     /* DM_SIGNAL_MOST at most */
-    uint64_t upto;                /* only this waiter and older ones; 0: all that wait now */
+/* What a question asks for, and which verdicts its answer may have. */
+enum dm_op {
+    /*
+     * Takes a free lock, or waits in its queue.  The releases in `owed` are executed first.  OWNED, BUSY, QUEUED, FULL,
+     * NOT_RECOVERABLE, NO_MEMORY, REFUSED or NOTHING.
+     */
+    DM_OP_ACQUIRE,
+    /* Leaves the queue, unless the attempt owns.  OWNED, DONE (the attempt no longer waits), REFUSED or NOTHING. */
+    DM_OP_CANCEL,
+    /*
+     * DONE, with is_wanted if a poll must serve the remaining waiters; NOT_OWNER: the attempt neither owned nor waited;
+     * AGAIN, REFUSED, NO_MEMORY or NOTHING: to be sent again.
+     */
+    DM_OP_RELEASE,
+    /*
+     * Confirms a hold.  OWNED, with has_waiter; UNKNOWN (lost) or NOTHING; awaited, also REFUSED.  Each renewal repeats
+     * the mark: the newest one counts.
+     */
+    DM_OP_RENEW,
+    /* The heartbeat of a waiter; attempt 0: serves the waiters of a free lock.  As ACQUIRE; UNKNOWN: does not wait. */
+    DM_OP_POLL,
+    /* Declares the data consistent again.  DONE; UNKNOWN: no longer the owner; REFUSED or NOTHING. */
+    DM_OP_CONSISTENT,
+    /* Breaks anybody's hold.  DONE, with is_wanted if a poll must serve the remaining waiters; REFUSED or NOTHING. */
+    DM_OP_FORCE,
+    /* Deletes all data of an anonymous mutex, or resets those of a name.  DONE, BUSY, REFUSED or NOTHING. */
+    DM_OP_DROP,
+    /* Reads the data of a name into ret_more->info.  attempt: one that waits, or 0.  DONE, REFUSED or NOTHING. */
+    DM_OP_INFO,
+    /*
+     * Gives a hold back and waits on the condition.  WAITING, or OWNED or QUEUED if repeated; NOT_OWNER, BOUND, FULL,
+     * NO_MEMORY, REFUSED: nothing has changed; NOT_RECOVERABLE: the hold is given back, and nobody waits; NOTHING: not
+     * known.
+     */
+    DM_OP_COND_WAIT,
+    /*
+     * Moves the attempt from the condition to the queue.  OWNED, QUEUED, UNKNOWN or NOT_RECOVERABLE, with is_signalled
+     * if a signal came first; REFUSED or NOTHING.
+     */
+    DM_OP_COND_CANCEL,
+    /*
+     * Moves waiters from the condition to the queue.  DONE, with is_wanted if a poll must serve the mutex's remaining
+     * waiters, and with has_left if some are still to be signalled, up to ret_more->upto; BOUND: repeat with the mutex
+     * of ret_more; REFUSED or NOTHING.
+     */
+    DM_OP_COND_SIGNAL,
+    /* Deletes an anonymous condition, or only checks whether anybody waits.  DONE, BUSY, REFUSED or NOTHING. */
+    DM_OP_COND_DROP,
+    DM_OPS
 };
 
-/* ---- answers, beside struct dm_answer ---------------------------------------------------- */
-
-struct dm_signalled {
-    enum dm_verdict verdict; /* DONE; BOUND: repeat with the mutex in `mutex`; REFUSED or NOTHING */
-    uint64_t upto;           /* DONE: the newest of the waiters to signal */
-    bool has_left;           /* DONE: some of them are still to be signalled */
-    bool must_serve;         /* DONE: the mutex still has waiters that a poll must serve */
-    char mutex[DM_MUTEX_KEY_ROOM];
-};
-
-/* The store's data about a name. */
+/* The data about a name. */
 struct dm_info {
     dmutex_info_t shown; /* with the store's token */
     int64_t held_ms;     /* locked: since the grant */
     unsigned crowd;      /* how many of shown.waiters are in the owner's process */
     uint64_t position;   /* of the attempt that asks: 1 is the head; 0: not waiting */
     int64_t grace_ms;    /* for how long the store grants nothing of its own accord */
+};
+
+/* Room for what an answer has beside struct dm_answer. */
+union dm_more {
+    struct dm_info info;           /* INFO, DONE */
+    uint64_t upto;                 /* COND_SIGNAL, DONE: the newest of the waiters to signal */
+    char mutex[DM_MUTEX_KEY_ROOM]; /* COND_SIGNAL, BOUND: its key in the registry */
+};
+
+/* One question.  An operation reads the common part as far as it applies, and a part of its own. */
+struct dm_question {
+    enum dm_op op;
+    uint32_t lease_ms;
+    const struct dm_place *place;     /* of the mutex; NULL: a signal that does not know it, or COND_DROP */
+    const struct dm_place *condition; /* on which the attempt waits, waited, or may wait in an older copy of the data;
+                                         the condition itself of a signal and of COND_DROP; NULL: none */
+    uint64_t thread;
+    uint64_t attempt;
+    struct dm_request request;
+    uint64_t seen;                /* the highest token of this name that the process knows */
+    uint64_t arrival;             /* the place in the queue to return to; 0: none */
+    const struct dm_crowd *crowd; /* of a poll or renewal: the caller's, valid until it is sent; NULL: nobody */
+    bool is_robust;
+    bool is_contested; /* a release will probably have to tell a waiter */
+    union {
+        struct {
+            bool may_queue;
+            int owed_count;
+            const struct dm_owed *owed;
+        } acquire;
+        struct {
+            enum dm_end end;
+            int64_t held_ms; /* how long the hold lasted, for people */
+        } release;
+        struct {
+            unsigned depth;
+            enum dm_mark mark;
+            uint64_t token;
+            bool is_part; /* of a quorum: the server adopts a higher token, but takes the lock from no other attempt */
+        } renew;
+        struct dm_leaving leave;
+        struct {
+            const char *mutex; /* the key of the bound mutex in the registry; "" if not known */
+            uint64_t upto;     /* only this waiter and older ones; 0: all that wait now */
+            int most;          /* DM_SIGNAL_MOST at most */
+        } signal;
+        bool is_anonymous; /* DROP, COND_DROP */
+    };
+    union dm_more *ret_more; /* INFO, COND_SIGNAL: the caller's, valid until the answer; untouched without one */
 };
 
 /* ---- views, for people ------------------------------------------------------------------- */
@@ -203,8 +256,8 @@ struct dm_view {
 #define DM_SEEN_WAITERS 100
 
 /*
- * Takes the answers to a posted request, one for each question, in their order. answers NULL: no reply came, and it is
- * not known whether the request was executed. refusal: the text of an error that a person should read, or NULL.
+ * Takes the answers to submitted questions, in their order. answers NULL: no reply came, and it is not known whether
+ * the questions were executed. refusal: the text of an error that a person should read, or NULL.
  */
 typedef void (*dm_answers_fn)(void *user, const struct dm_answer *answers, int count, const char *refusal);
 
@@ -269,7 +322,7 @@ struct dm_host {
     int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
 };
 
-/* ---- the operations ---------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 struct dm_store {
     const struct dm_store_ops *ops;
@@ -277,16 +330,54 @@ struct dm_store {
 
 /* Called through the functions of store/calls.h. */
 struct dm_store_ops {
+    /* ---- names ---- */
+
     /* NULL without memory. */
     struct dm_place *(*place)(struct dm_store *store, const char *key);
 
     /*
-     * The lane of a place, a number below DM_LANES: requests about places of one lane go to one server, and may go in
-     * one batch.  May change from call to call.  Quietly.
+     * The lane of a place, a number below DM_LANES: questions about places of one lane go to one server, and may be
+     * submitted together.  May change from call to call.  Quietly.
      */
     unsigned (*lane)(struct dm_store *store, const struct dm_place *place);
-    /* A number made from the name, the same in all processes.  May be NULL, as post_acquire. */
-    uint32_t (*spread)(const struct dm_place *place);
+
+    /* A number made from the name, the same in all processes.  Quietly. */
+    uint32_t (*spread)(struct dm_store *store, const struct dm_place *place);
+
+    /* ---- questions ---- */
+
+    /*
+     * Asks one question, and waits for the answer.  Every operation but POLL.  dm_ask_by_submit() of store/ask.h does
+     * for a store without a shorter way.
+     */
+    struct dm_answer (*ask)(struct dm_store *store, const struct dm_question *question,
+                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+    /*
+     * Sends questions of one operation, without waiting.  True: the questions are on the way, and `done` will be called
+     * once.  False: nothing was sent, and `done` is never called; the loop thread opens the way while the process has
+     * claims.  RENEW and POLL: 1 to DM_BATCH questions of one lane; any other operation: one question.
+     *
+     * Quietly, so that the caller may hold the lock under which it chose the contents; after it has given the lock back
+     * it calls dm_store_work(), unless the loop's next turn is soon enough.  AGAIN: nothing was executed, and the
+     * caller chooses the contents again, because a release may have been sent in between.
+     *
+     * The process submits RELEASE, RENEW and POLL; a quorum submits ACQUIRE to its parts, too, and dm_ask_by_submit()
+     * whatever it is asked.
+     */
+    bool (*submit)(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                   void *user);
+
+    /*
+     * Only for the programs of tools/: reports one name, or some of the names that the store has: mutexes, and
+     * conditions that are waited on.  Changes nothing.  During a series of calls, a name that comes or goes may be
+     * missed, and a name may be reported twice.  May need rights that locking does not need.  DONE, REFUSED or NOTHING;
+     * even after the last two the handler may have been called for some names.
+     */
+    enum dm_verdict (*view)(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
+                            char ret_reason[DM_REASON_ROOM]);
+
+    /* ---- the way ---- */
 
     /*
      * The ways to a place: a store may have several servers, and a place is on one of them.  Place NULL: any, if the
@@ -300,11 +391,11 @@ struct dm_store_ops {
     bool (*await_able)(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                        const struct dm_deadline *deadline);
     /*
-     * Sleeps like dm_self_sleep_cancellably().  The store may read messages in the meantime, so that a message for this
-     * thread wakes no other.  May return false early.
+     * Sleeps like dm_self_sleep_cancellably().  The store may read in the meantime what comes by this way, so that a
+     * message or answer for this thread wakes no other.  May return false early.
      */
-    bool (*sleep)(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                  int cancel_state);
+    bool (*sleep)(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                  const struct dm_deadline *deadline, int cancel_state);
     /* Writes a sentence for people: where the store is, and why there is no answer.  Quietly. */
     void (*reason)(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                    char ret_reason[DM_REASON_ROOM]);
@@ -313,80 +404,8 @@ struct dm_store_ops {
     /* Quietly. */
     void (*count)(struct dm_store *store, struct dm_traffic *ret_traffic);
 
-    /*
-     * OWNED, BUSY, QUEUED, FULL, NOT_RECOVERABLE, NO_MEMORY, REFUSED or NOTHING.  The releases in `owed` are executed
-     * first.
-     */
-    struct dm_answer (*acquire)(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                char ret_reason[DM_REASON_ROOM]);
-    /* OWNED, DONE (the attempt no longer waits), REFUSED or NOTHING. */
-    struct dm_answer (*cancel)(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                               char ret_reason[DM_REASON_ROOM]);
-    /*
-     * DONE, with is_wanted if a poll must serve the remaining waiters; NOT_OWNER: the attempt neither owned nor waited;
-     * AGAIN, REFUSED, NO_MEMORY or NOTHING: to be sent again.
-     */
-    struct dm_answer (*release)(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-    /* OWNED, with has_waiter; UNKNOWN (lost), REFUSED or NOTHING. */
-    struct dm_answer (*renew)(struct dm_store *store, const struct dm_renewal *renewal,
-                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-    /* DONE; UNKNOWN: no longer the owner; REFUSED or NOTHING. */
-    enum dm_verdict (*consistent)(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                                  char ret_reason[DM_REASON_ROOM]);
-    /* DONE, with *ret_must_serve if a poll must serve the remaining waiters; REFUSED or NOTHING. */
-    enum dm_verdict (*force)(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                             bool *ret_must_serve, char ret_reason[DM_REASON_ROOM]);
-    /* Deletes all data of an anonymous mutex, or resets those of a name.  DONE, BUSY, REFUSED or NOTHING. */
-    enum dm_verdict (*drop)(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
-                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-    /* `ask`: the attempt that waits; its attempt is 0 if none does.  DONE, REFUSED or NOTHING. */
-    enum dm_verdict (*info)(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                            struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+    /* ---- the loop thread ---- */
 
-    /*
-     * Only for the programs of tools/: reports one name, or some of the names that the store has: mutexes, and
-     * conditions that are waited on.  Changes nothing.  During a series of calls, a name that comes or goes may be
-     * missed, and a name may be reported twice.  May need rights that locking does not need.  DONE, REFUSED or NOTHING;
-     * even after the last two the handler may have been called for some names.
-     */
-    enum dm_verdict (*view)(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
-                            char ret_reason[DM_REASON_ROOM]);
-
-    /*
-     * WAITING, or OWNED or QUEUED if repeated; NOT_OWNER, BOUND, FULL, NO_MEMORY, REFUSED: nothing has changed;
-     * NOT_RECOVERABLE: the hold is given back, and nobody waits; NOTHING: not known.
-     */
-    struct dm_answer (*cond_wait)(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
-                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-    /* OWNED, QUEUED, UNKNOWN or NOT_RECOVERABLE, with *ret_is_signalled if a signal came first; REFUSED or NOTHING. */
-    struct dm_answer (*cond_cancel)(struct dm_store *store, const struct dm_ask *ask,
-                                    const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                    char ret_reason[DM_REASON_ROOM]);
-    struct dm_signalled (*cond_signal)(struct dm_store *store, const struct dm_signal *signal,
-                                       const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-    /* Deletes an anonymous condition, or only checks whether anybody waits.  DONE, BUSY, REFUSED or NOTHING. */
-    enum dm_verdict (*cond_drop)(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
-                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-
-    /* Begins to open the way if the request cannot be sent now. */
-    bool (*post_release)(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
-                         void *user);
-    /*
-     * At most DM_BATCH of one lane.  Quietly, so that the caller may hold the lock under which it chose the contents;
-     * it calls dm_store_work() after it has given the lock back.  AGAIN: the caller must choose the contents again,
-     * because a release may have been sent in between.  A renewal is answered OWNED, UNKNOWN (lost), AGAIN or NOTHING.
-     */
-    bool (*post_poll)(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user);
-    bool (*post_renew)(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                       void *user);
-    /*
-     * Like acquire, but posted, quietly; AGAIN as for post_poll.  Needed only in a store that can be part of a quorum:
-     * NULL in other stores.
-     */
-    bool (*post_acquire)(struct dm_store *store, const struct dm_ask *ask, bool may_queue, const struct dm_owed *owed,
-                         int owed_count, dm_answers_fn handler, void *user);
     /* Calls the handlers that are due.  Never blocks. */
     void (*work)(struct dm_store *store);
 
@@ -402,6 +421,8 @@ struct dm_store_ops {
     void (*watch)(struct dm_store *store, struct dm_watch *watch);
     void (*note_look)(struct dm_store *store, int64_t look_ns);
     void (*turn)(struct dm_store *store);
+
+    /* ---- the end ---- */
 
     /* Waits until each request sent before has its answer or can no longer get one, or until the deadline. */
     void (*drain)(struct dm_store *store, const struct dm_deadline *deadline);

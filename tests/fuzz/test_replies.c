@@ -165,11 +165,6 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
     return DM_LINK_OK;
 }
 
-enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
-{
-    return dm_node_post(node, args, handler, user);
-}
-
 bool dm_node_is_ready(struct dm_node *node)
 {
     (void)node;
@@ -193,7 +188,8 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
 
 static struct dm_redis redis;
 static struct dm_place *mutex_keys, *condition_keys;
-static struct dm_ask ask;
+static struct dm_question question; /* its common part is the same for all operations */
+static union dm_more more;
 static char reason[DM_REASON_ROOM];
 
 /* Some times a span, in nanoseconds, behind any moment of ours. */
@@ -225,108 +221,127 @@ static void must_be_answers(void *user, const struct dm_answer *answers, int cou
     *asked = 0; /* answered */
 }
 
+static struct dm_answer ask(enum dm_op op)
+{
+    question.op = op;
+    question.ret_more = &more;
+    return dm_redis_ask(&redis.store, &question, &dm_deadline_endless, reason);
+}
+
+/* Posts `count` equal questions. */
+static void post(enum dm_op op, int count)
+{
+    struct dm_question questions[4];
+    int asked = count;
+
+    question.op = op;
+    for (int i = 0; i < count; i++)
+        questions[i] = question;
+    must(dm_redis_submit(&redis.store, questions, count, must_be_answers, &asked) && asked == 0);
+}
+
 static void ask_acquire(void)
 {
     const struct dm_owed owed[] = { { 1, 2, DM_END_UNLOCKED }, { 1, 3, DM_END_DIED } };
 
-    must_not_be_made_up(dm_redis_acquire(&redis.store, &ask, true, owed, 2, &dm_deadline_endless, reason));
+    question.acquire.may_queue = true;
+    question.acquire.owed = owed;
+    question.acquire.owed_count = 2;
+    must_not_be_made_up(ask(DM_OP_ACQUIRE));
 }
 
 static void ask_try(void)
 {
-    must_not_be_made_up(dm_redis_acquire(&redis.store, &ask, false, NULL, 0, &dm_deadline_endless, reason));
+    must_not_be_made_up(ask(DM_OP_ACQUIRE));
+}
+
+static void post_acquire(void)
+{
+    post(DM_OP_ACQUIRE, 1);
 }
 
 static void ask_cancel(void)
 {
-    must_not_be_made_up(dm_redis_cancel(&redis.store, &ask, &dm_deadline_endless, reason));
+    must_not_be_made_up(ask(DM_OP_CANCEL));
 }
 
 static void ask_release(void)
 {
-    must(dm_redis_release(&redis.store, &ask, DM_END_UNLOCKED, &dm_deadline_endless, reason).verdict <= DM_SAYS_DONE);
+    must(ask(DM_OP_RELEASE).verdict <= DM_SAYS_DONE);
 }
 
 static void post_release(void)
 {
-    int asked = 1;
-
-    must(dm_redis_post_release(&redis.store, &ask, DM_END_UNLOCKED, must_be_answers, &asked) && asked == 0);
+    post(DM_OP_RELEASE, 1);
 }
 
 static void post_polls(void)
 {
-    const struct dm_ask asks[] = { ask, ask, ask, ask };
-    int asked = 4;
+    post(DM_OP_POLL, 4);
+}
 
-    must(dm_redis_post_poll(&redis.store, asks, asked, must_be_answers, &asked) && asked == 0);
+static void ask_renew(void)
+{
+    must(ask(DM_OP_RENEW).verdict <= DM_SAYS_DONE);
 }
 
 static void post_renewals(void)
 {
-    const struct dm_renewal one = { .place = mutex_keys, .thread = 1, .attempt = 4, .lease_ms = 1000 };
-    const struct dm_renewal renewals[] = { one, one, one, one };
-    int asked = 4;
-
-    must(dm_redis_post_renew(&redis.store, renewals, asked, must_be_answers, &asked) && asked == 0);
+    post(DM_OP_RENEW, 4);
 }
 
 static void ask_consistent(void)
 {
-    must(dm_redis_consistent(&redis.store, &ask, &dm_deadline_endless, reason) <= DM_SAYS_DONE);
+    must(ask(DM_OP_CONSISTENT).verdict <= DM_SAYS_DONE);
 }
 
 static void ask_force(void)
 {
-    bool must_serve = false;
-
-    dm_redis_force(&redis.store, mutex_keys, &dm_deadline_endless, &must_serve, reason);
+    must(ask(DM_OP_FORCE).verdict <= DM_SAYS_DONE);
 }
 
 static void ask_drop(void)
 {
-    dm_redis_drop(&redis.store, mutex_keys, true, &dm_deadline_endless, reason);
+    question.is_anonymous = true;
+    must(ask(DM_OP_DROP).verdict <= DM_SAYS_DONE);
 }
 
 static void ask_info(void)
 {
-    struct dm_info info;
+    const dmutex_info_t *shown = &more.info.shown;
 
-    if (dm_redis_info(&redis.store, &ask, &dm_deadline_endless, &info, reason) != DM_SAYS_DONE)
+    if (ask(DM_OP_INFO).verdict != DM_SAYS_DONE)
         return;
-    must(memchr(info.shown.owner, '\0', sizeof info.shown.owner) &&
-         memchr(info.shown.host, '\0', sizeof info.shown.host));
-    must(memchr(info.shown.program, '\0', sizeof info.shown.program));
+    must(memchr(shown->owner, '\0', sizeof shown->owner) && memchr(shown->host, '\0', sizeof shown->host));
+    must(memchr(shown->program, '\0', sizeof shown->program));
 }
 
 static void ask_wait(void)
 {
-    const struct dm_leaving leaving = { .attempt = 3, .end = DM_END_UNLOCKED, .mutex = "ng/l" };
-
-    ask.condition = condition_keys;
-    must_not_be_made_up(dm_redis_cond_wait(&redis.store, &ask, &leaving, &dm_deadline_endless, reason));
+    question.leave = (struct dm_leaving){ .attempt = 3, .end = DM_END_UNLOCKED, .mutex = "ng/l" };
+    question.condition = condition_keys;
+    must_not_be_made_up(ask(DM_OP_COND_WAIT));
 }
 
 static void ask_cond_cancel(void)
 {
-    bool is_signalled = false;
-
-    ask.condition = condition_keys;
-    must_not_be_made_up(dm_redis_cond_cancel(&redis.store, &ask, &dm_deadline_endless, &is_signalled, reason));
+    question.condition = condition_keys;
+    must_not_be_made_up(ask(DM_OP_COND_CANCEL));
 }
 
 static void ask_signal(void)
 {
-    const struct dm_signal signal = { .condition = condition_keys, .place = mutex_keys, .mutex = "ng/l", .most = 1 };
-    struct dm_signalled signalled = dm_redis_cond_signal(&redis.store, &signal, &dm_deadline_endless, reason);
-
-    if (signalled.verdict == DM_SAYS_BOUND)
-        must(memchr(signalled.mutex, '\0', sizeof signalled.mutex) && strlen(signalled.mutex) > 1);
+    question.condition = condition_keys;
+    question.signal.mutex = "ng/l";
+    question.signal.most = 1;
+    if (ask(DM_OP_COND_SIGNAL).verdict == DM_SAYS_BOUND)
+        must(memchr(more.mutex, '\0', sizeof more.mutex) && strlen(more.mutex) > 1);
 }
 
 static void ask_cond_drop(void)
 {
-    dm_redis_cond_drop(&redis.store, condition_keys, false, &dm_deadline_endless, reason);
+    question.condition = condition_keys;
+    must(ask(DM_OP_COND_DROP).verdict <= DM_SAYS_DONE);
 }
 
 /* ---- greetings --------------------------------------------------------------------------- */
@@ -370,7 +385,7 @@ static void greet_numbers(void)
 static void (*const questions[])(void) = {
     ask_acquire,   ask_try,    ask_cancel, ask_release,   post_polls,      post_renewals, ask_consistent,
     ask_force,     ask_drop,   ask_info,   ask_wait,      ask_cond_cancel, ask_signal,    ask_cond_drop,
-    greet_plainly, greet_role, greet_info, greet_numbers, post_release,
+    greet_plainly, greet_role, greet_info, greet_numbers, post_release,    post_acquire,  ask_renew,
 };
 
 static void begin(void)
@@ -387,7 +402,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         return 0;
     if (!mutex_keys)
         begin();
-    ask = (struct dm_ask){ .place = mutex_keys, .thread = 1, .attempt = 4, .request = { 1, 1 }, .lease_ms = 1000 };
+    question =
+        (struct dm_question){ .place = mutex_keys, .thread = 1, .attempt = 4, .request = { 1, 1 }, .lease_ms = 1000 };
     must(dm_reader_begin(&reader));
     to_come.bytes = (const char *)bytes + 1;
     to_come.length = length - 1;

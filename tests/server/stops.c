@@ -66,19 +66,16 @@ void stop_end_all(void)
 
 /* ---- functions of the library ------------------------------------------------------------ */
 
-struct dm_answer __real_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                         char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                         char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                         char ret_reason[DM_REASON_ROOM])
+struct dm_answer __real_dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer __wrap_dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer __wrap_dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_answer answer = __real_dm_redis_acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
+    struct dm_answer answer = __real_dm_redis_ask(store, question, deadline, ret_reason);
 
-    if (is_stop(STOP_ANSWERED)) {
+    if (question->op == DM_OP_ACQUIRE && is_stop(STOP_ANSWERED)) {
         plan_next();
         stand_still();
     }

@@ -50,34 +50,26 @@ void __wrap_free(void *memory)
     __real_free(memory);
 }
 
-struct dm_answer __real_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                         char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                         char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                         const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                         char ret_reason[DM_REASON_ROOM])
+struct dm_answer __real_dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer __wrap_dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+struct dm_answer __wrap_dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_answer answer = __real_dm_redis_acquire(store, ask, may_queue, owed, owed_count, deadline, ret_reason);
+    struct dm_answer answer;
 
-    run_once(&behind_acquire);
+    renewals += question->op == DM_OP_RENEW;
+    if (question->op == DM_OP_RENEW && before_renew) {
+        run_once(&before_renew);
+        return (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
+    }
+    answer = __real_dm_redis_ask(store, question, deadline, ret_reason);
+    if (question->op == DM_OP_ACQUIRE)
+        run_once(&behind_acquire);
+    if (question->op == DM_OP_COND_CANCEL)
+        __atomic_store_n(&is_past_deadline, true, __ATOMIC_RELEASE);
     return answer;
-}
-
-struct dm_answer __real_dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
-                                       const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
-                                       const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
-                                       const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    renewals++;
-    if (!before_renew)
-        return __real_dm_redis_renew(store, renewal, deadline, ret_reason);
-    run_once(&before_renew);
-    return (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
 }
 
 void __real_dm_node_end(struct dm_node *node);
@@ -86,22 +78,6 @@ void __wrap_dm_node_end(struct dm_node *node)
 {
     run_once(&before_end);
     __real_dm_node_end(node);
-}
-
-struct dm_answer __real_dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                             const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                             char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                             const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                             char ret_reason[DM_REASON_ROOM]);
-struct dm_answer __wrap_dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                             const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                             char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_answer answer = __real_dm_redis_cond_cancel(store, ask, deadline, ret_is_signalled, ret_reason);
-
-    __atomic_store_n(&is_past_deadline, true, __ATOMIC_RELEASE);
-    return answer;
 }
 
 /* The victim sleeps without cancellation once a cancelled wait has been settled, and not before. */

@@ -30,22 +30,16 @@ bool hooks_has(enum core_defect asked)
 static const struct dm_store_ops *right;
 static struct dm_store_ops wrong;
 
-static struct dm_answer release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+static struct dm_answer ask(struct dm_store *store, const struct dm_question *question,
+                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_ask changed = *ask;
+    struct dm_question changed = *question;
 
-    changed.thread = dm_self_get()->serial;
-    return right->release(store, &changed, end, deadline, ret_reason);
-}
-
-static struct dm_answer cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
-                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_leaving changed = *leaving;
-
-    changed.thread = ask->thread;
-    return right->cond_wait(store, ask, &changed, deadline, ret_reason);
+    if (defect == RELEASES_NAME_CALLERS && question->op == DM_OP_RELEASE)
+        changed.thread = dm_self_get()->serial;
+    if (defect == WAITS_NAME_CALLERS && question->op == DM_OP_COND_WAIT)
+        changed.leave.thread = question->thread;
+    return right->ask(store, &changed, deadline, ret_reason);
 }
 
 void hooks_put(struct dm_store *store)
@@ -54,10 +48,7 @@ void hooks_put(struct dm_store *store)
         return;
     right = store->ops;
     wrong = *right;
-    if (defect == RELEASES_NAME_CALLERS)
-        wrong.release = release;
-    else
-        wrong.cond_wait = cond_wait;
+    wrong.ask = ask;
     store->ops = &wrong;
 }
 

@@ -6,38 +6,38 @@ static const struct dm_store_ops *unmarked;
 static struct dm_store_ops marked;
 
 /* A hold keeps its mark, as each renewal must repeat the mark. */
-static struct dm_renewal mark(const struct dm_renewal *renewal)
+static struct dm_question mark(const struct dm_question *question)
 {
-    struct dm_renewal copy = *renewal;
+    struct dm_question copy = *question;
 
-    if (copy.mark == DM_MARK_NONE && copy.attempt % 6 < 2)
-        copy.mark = copy.attempt % 6 ? DM_MARK_TELL : DM_MARK_TELL_NO_DEATH;
+    if (copy.op == DM_OP_RENEW && copy.renew.mark == DM_MARK_NONE && copy.attempt % 6 < 2)
+        copy.renew.mark = copy.attempt % 6 ? DM_MARK_TELL : DM_MARK_TELL_NO_DEATH;
     return copy;
 }
 
-static struct dm_answer renew(struct dm_store *store, const struct dm_renewal *renewal,
-                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+static struct dm_answer ask(struct dm_store *store, const struct dm_question *question,
+                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_renewal copy = mark(renewal);
+    struct dm_question copy = mark(question);
 
-    return unmarked->renew(store, &copy, deadline, ret_reason);
+    return unmarked->ask(store, &copy, deadline, ret_reason);
 }
 
-static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                       void *user)
+static bool submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                   void *user)
 {
-    struct dm_renewal copies[DM_BATCH];
+    struct dm_question copies[DM_BATCH];
 
     for (int i = 0; i < count; i++)
-        copies[i] = mark(&renewals[i]);
-    return unmarked->post_renew(store, copies, count, handler, user);
+        copies[i] = mark(&questions[i]);
+    return unmarked->submit(store, copies, count, done, user);
 }
 
 void marks_put(struct dm_store *store)
 {
     unmarked = store->ops;
     marked = *unmarked;
-    marked.renew = renew;
-    marked.post_renew = post_renew;
+    marked.ask = ask;
+    marked.submit = submit;
     store->ops = &marked;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The operations of store/store.h: each question becomes a request, and the last answer is the answer. */
+/* The functions of store/store.h: each submission becomes a request. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/self.h"
 #include "check.h"
 #include "plain_parts.h"
+#include "store/ask.h"
 #include "world.h"
 
 /* A place of this store; the caller of dm_store_place() frees it. */
@@ -43,6 +44,12 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
     (void)store;
     (void)place;
     return 0;
+}
+
+static uint32_t spread(struct dm_store *store, const struct dm_place *place)
+{
+    (void)store;
+    return (uint32_t)place->index;
 }
 
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
@@ -92,155 +99,41 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
     *ret_traffic = plain_of(store)->traffic;
 }
 
-/* The request stays in the memory of the run, so an answer that comes after the deadline finds the request. */
-static struct dm_answer call_one(struct dm_store *store, const struct question *item,
-                                 const struct dm_deadline *deadline, char *ret_reason)
+/* Another thread may run before a release or a question is sent, but not under the state lock. */
+static void preempt(enum dm_op op)
 {
-    struct request *request = plain_request(plain_of(store), 1);
-
-    request->items[0] = *item;
-    if (!plain_call(request, deadline, ret_reason))
-        return (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
-    return request->items[0].answer;
-}
-
-/*
- * The pending releases go first, in the same request, and their answers are dropped: the runtime does not see whether
- * one of them was executed.
- */
-static struct dm_answer acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                char ret_reason[DM_REASON_ROOM])
-{
-    struct request *request = plain_request(plain_of(store), owed_count + 1);
-
-    for (int i = 0; i < owed_count; i++) {
-        request->items[i] = (struct question){ .act = RELEASE, .ask = *ask, .end = owed[i].end };
-        request->items[i].ask.thread = owed[i].thread;
-        request->items[i].ask.attempt = owed[i].attempt;
-    }
-    request->items[owed_count] = (struct question){ .act = may_queue ? ACQUIRE : TRY, .ask = *ask };
-    if (!plain_call(request, deadline, ret_reason))
-        return (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
-    return request->items[owed_count].answer;
-}
-
-static struct dm_answer cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                               char ret_reason[DM_REASON_ROOM])
-{
-    return call_one(store, &(struct question){ .act = CANCEL, .ask = *ask }, deadline, ret_reason);
-}
-
-static struct dm_answer release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    return call_one(store, &(struct question){ .act = RELEASE, .ask = *ask, .end = end }, deadline, ret_reason);
-}
-
-/* A renewal brings the token, by which a server without data knows an older hold from a newer one. */
-static struct question item_of(const struct dm_renewal *renewal)
-{
-    return (struct question){ .act = RENEW,
-                              .ask = { .place = renewal->place,
-                                       .thread = renewal->thread,
-                                       .attempt = renewal->attempt,
-                                       .lease_ms = renewal->lease_ms },
-                              .token = renewal->token,
-                              .mark = renewal->mark };
-}
-
-static struct dm_answer renew(struct dm_store *store, const struct dm_renewal *renewal,
-                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    const struct question item = item_of(renewal);
-
-    return call_one(store, &item, deadline, ret_reason);
-}
-
-static enum dm_verdict consistent(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                                  char ret_reason[DM_REASON_ROOM])
-{
-    return call_one(store, &(struct question){ .act = CONSISTENT, .ask = *ask }, deadline, ret_reason).verdict;
-}
-
-static enum dm_verdict force(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                             bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
-{
-    *ret_must_serve = false; /* this server serves by itself */
-    return call_one(store, &(struct question){ .act = FORCE, .ask = { .place = place } }, deadline, ret_reason).verdict;
-}
-
-/* The fields of an anonymous name are not deleted: there is one array of names, for a whole run. */
-static enum dm_verdict drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
-                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    (void)is_anonymous;
-    return call_one(store, &(struct question){ .act = DROP, .ask = { .place = place } }, deadline, ret_reason).verdict;
-}
-
-/* Place, age of the hold and grace stay 0: this server does not tell them. */
-static enum dm_verdict info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                            struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
-{
-    struct request *request = plain_request(plain_of(store), 1);
-
-    request->items[0] = (struct question){ .act = INFO, .ask = *ask };
-    if (!plain_call(request, deadline, ret_reason))
-        return DM_SAYS_NOTHING;
-    *ret_info = (struct dm_info){ .shown = request->items[0].info };
-    return DM_SAYS_DONE;
-}
-
-/* Nobody waits on a condition of this store. */
-static struct dm_signalled cond_signal(struct dm_store *store, const struct dm_signal *signal,
-                                       const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    (void)store;
-    (void)signal;
-    (void)deadline;
-    (void)ret_reason;
-    return (struct dm_signalled){ .verdict = DM_SAYS_DONE };
-}
-
-/*
- * Another thread may run before the sending. Without a connection the release stays the caller's, and the way is
- * opened.
- */
-static bool post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
-                         void *user)
-{
-    struct request *request = plain_request(plain_of(store), 1);
-
-    check_no_lock("post_release");
+    if (op == DM_OP_RENEW || op == DM_OP_POLL)
+        return;
+    check_no_lock("a question");
     thread_preempt();
-    request->items[0] = (struct question){ .act = RELEASE, .ask = *ask, .end = end };
-    if (plain_post(request, handler, user))
-        return true;
-    plain_want(plain_of(store));
-    return false;
 }
 
-/* Quiet, as store.h demands: no other thread runs in here, because the caller may hold the state lock. */
-static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
+/*
+ * Quiet, as store.h demands. The pending releases of an acquire go first, in the same request. The request stays in the
+ * memory of the run, so the caller need not wait for the answer.
+ */
+static bool submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                   void *user)
 {
-    struct request *request = plain_request(plain_of(store), count);
+    enum dm_op op = questions->op;
+    const struct dm_owed *owed = questions->acquire.owed;
+    int owed_count = op == DM_OP_ACQUIRE ? questions->acquire.owed_count : 0;
+    struct request *request = plain_request(plain_of(store), owed_count + count);
 
+    preempt(op);
+    for (int i = 0; i < owed_count; i++)
+        request->items[i].question = (struct dm_question){ .op = DM_OP_RELEASE,
+                                                           .place = questions->place,
+                                                           .thread = owed[i].thread,
+                                                           .attempt = owed[i].attempt,
+                                                           .release = { .end = owed[i].end } };
     for (int i = 0; i < count; i++)
-        request->items[i] = (struct question){ .act = POLL, .ask = asks[i] };
-    counters.polls += (uint64_t)count;
-    return plain_post(request, handler, user);
-}
-
-/* Quiet, too. */
-static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                       void *user)
-{
-    struct request *request = plain_request(plain_of(store), count);
-
-    for (int i = 0; i < count; i++)
-        request->items[i] = item_of(&renewals[i]);
-    counters.renewals += (uint64_t)count;
-    return plain_post(request, handler, user);
+        request->items[owed_count + i].question = questions[i];
+    request->questions = count;
+    request->ret_more = questions->ret_more;
+    counters.polls += op == DM_OP_POLL ? (uint64_t)count : 0;
+    counters.renewals += op == DM_OP_RENEW ? (uint64_t)count : 0;
+    return plain_send(request, done, user);
 }
 
 /* Handlers are called as answers come. */
@@ -279,10 +172,11 @@ static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 }
 
 /* A message is handed over at the store's own time, by no thread of the process. */
-static bool sleep_only(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                       int cancel_state)
+static bool sleep_only(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                       const struct dm_deadline *deadline, int cancel_state)
 {
     (void)place;
+    (void)way;
     (void)store;
     return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
 }
@@ -299,6 +193,9 @@ static void free_unused(struct dm_store *store)
 static const struct dm_store_ops ops = {
     .place = place,
     .lane = lane,
+    .spread = spread,
+    .ask = dm_ask_by_submit,
+    .submit = submit,
     .is_able = is_able,
     .want = want,
     .await_able = await_able,
@@ -306,18 +203,6 @@ static const struct dm_store_ops ops = {
     .reason = reason,
     .origin = origin,
     .count = count,
-    .acquire = acquire,
-    .cancel = cancel,
-    .release = release,
-    .renew = renew,
-    .consistent = consistent,
-    .force = force,
-    .drop = drop,
-    .info = info,
-    .cond_signal = cond_signal,
-    .post_release = post_release,
-    .post_poll = post_poll,
-    .post_renew = post_renew,
     .work = work,
     .look = look,
     .watch = watch,

@@ -41,24 +41,24 @@ void plain_judge_named(int index, uint64_t attempt, uint64_t by_thread, uint64_t
 }
 
 /* A release serves the next waiter at once, so the death is noted before. */
-static void note_end(int index, const struct question *question, bool is_owner)
+static void note_end(int index, const struct asked *item, bool is_owner)
 {
-    if (question->act == FORCE && request.before.is_held)
+    if (item->question.op == DM_OP_FORCE && request.before.is_held)
         notes[index].has_death = true;
-    if (question->act == RELEASE && is_owner && question->end == DM_END_DIED)
+    if (item->question.op == DM_OP_RELEASE && is_owner && item->question.release.end == DM_END_DIED)
         notes[index].has_death = true;
-    if (question->act == RELEASE && is_owner && question->end == DM_END_UNLOCKED)
+    if (item->question.op == DM_OP_RELEASE && is_owner && item->question.release.end == DM_END_UNLOCKED)
         notes[index].has_death = false;
-    if (question->act == CONSISTENT && is_owner)
+    if (item->question.op == DM_OP_CONSISTENT && is_owner)
         notes[index].has_death = false;
 }
 
-void plain_judge_begin(int index, const struct plain_look *before, const struct question *question, bool is_owner)
+void plain_judge_begin(int index, const struct plain_look *before, const struct asked *item, bool is_owner)
 {
     request.index = index;
     request.before = *before;
     request.told = 0;
-    note_end(index, question, is_owner);
+    note_end(index, item, is_owner);
 }
 
 void plain_judge_told(const struct plain *to, const struct dm_message *message)
@@ -71,9 +71,10 @@ void plain_judge_told(const struct plain *to, const struct dm_message *message)
     request.told++;
 }
 
-static void judge_told(int index, const struct plain_look *after, const struct question *question)
+static void judge_told(int index, const struct plain_look *after, const struct asked *item)
 {
-    bool is_wanted = after->waiters > 0 || (question->act == TRY && question->answer.verdict == DM_SAYS_BUSY);
+    bool is_wanted = after->waiters > 0 || (item->question.op == DM_OP_ACQUIRE && !item->question.acquire.may_queue &&
+                                            item->answer.verdict == DM_SAYS_BUSY);
     bool is_same = request.before.is_held && after->is_held && request.before.owner == after->owner &&
                    request.before.attempt == after->attempt;
     bool is_due = is_same && notes[index].mark != DM_MARK_NONE && request.before.waiters == 0 && is_wanted;
@@ -84,12 +85,12 @@ static void judge_told(int index, const struct plain_look *after, const struct q
         world_break("I6: attempt %" PRIu64 " is told once more that another waits for x%d", after->attempt, index);
 }
 
-void plain_judge_end(int index, const struct plain_look *after, const struct question *question)
+void plain_judge_end(int index, const struct plain_look *after, const struct asked *item)
 {
-    judge_told(index, after, question);
-    if (question->act == RENEW && question->answer.verdict == DM_SAYS_OWNED)
-        notes[index].mark = question->mark;
-    if (question->act == DROP && question->answer.verdict == DM_SAYS_DONE)
+    judge_told(index, after, item);
+    if (item->question.op == DM_OP_RENEW && item->answer.verdict == DM_SAYS_OWNED)
+        notes[index].mark = item->question.renew.mark;
+    if (item->question.op == DM_OP_DROP && item->answer.verdict == DM_SAYS_DONE)
         notes[index].has_death = false;
 }
 

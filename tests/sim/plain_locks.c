@@ -207,24 +207,25 @@ static void tell_owner(struct place *place)
 }
 
 /* A waiter comes, comes back to an old place, or is heard of again. */
-static struct queued *wait_in_line(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
+static struct queued *wait_in_line(struct place *place, const struct dm_question *question,
+                                   const struct attempt *attempt)
 {
     struct queued **at = find(place, attempt), *queued = *at;
 
     if (!queued) {
         queued = world_new(sizeof *queued);
         queued->attempt = *attempt;
-        queued->arrival = ask->arrival ? ask->arrival : ++arrivals;
+        queued->arrival = question->arrival ? question->arrival : ++arrivals;
         for (at = &place->queue; *at && (*at)->arrival <= queued->arrival;)
             at = &(*at)->next;
         queued->next = *at;
         *at = queued;
         tell_owner(place);
     }
-    queued->request = ask->request.serial;
-    queued->lease_ms = ask->lease_ms;
-    queued->is_robust = ask->is_robust;
-    queued->live_until_ns = world_now() + ask->lease_ms * MS;
+    queued->request = question->request.serial;
+    queued->lease_ms = question->lease_ms;
+    queued->is_robust = question->is_robust;
+    queued->live_until_ns = world_now() + question->lease_ms * MS;
     return queued;
 }
 
@@ -256,9 +257,9 @@ static struct dm_answer only(enum dm_verdict verdict)
 }
 
 /* The holder asks once more: an answer or a message was lost. */
-static struct dm_answer confirm(struct place *place, const struct dm_ask *ask)
+static struct dm_answer confirm(struct place *place, const struct dm_question *question)
 {
-    extend(place, ask->lease_ms);
+    extend(place, question->lease_ms);
     return owned(place);
 }
 
@@ -270,19 +271,19 @@ static struct dm_answer confirm(struct place *place, const struct dm_ask *ask)
  * 4. a try: busy
  * 5. the attempt waits, in its old place if it has one
  */
-static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, const struct attempt *attempt,
+static struct dm_answer acquire(struct place *place, const struct dm_question *question, const struct attempt *attempt,
                                 bool may_queue)
 {
     struct queued *queued;
 
     drop_dead(place);
     if (is_owner(place, attempt))
-        return confirm(place, ask);
+        return confirm(place, question);
     if (place->health == NOT_RECOVERABLE && !place->is_held)
         return only(DM_SAYS_NOT_RECOVERABLE);
     if (is_free(place) && (!place->queue || is_same(&place->queue->attempt, attempt))) {
         leave(place, attempt);
-        grant(place, attempt, ask->lease_ms, ask->is_robust);
+        grant(place, attempt, question->lease_ms, question->is_robust);
         return owned(place);
     }
     if (!may_queue && !place->queue)
@@ -291,25 +292,25 @@ static struct dm_answer acquire(struct place *place, const struct dm_ask *ask, c
         return (struct dm_answer){ .verdict = DM_SAYS_BUSY,
                                    .remaining_ms = left_ms(place->until_ns),
                                    .grace_ms = place->is_held ? 0 : left_ms(grace_until_ns) };
-    queued = wait_in_line(place, ask, attempt);
+    queued = wait_in_line(place, question, attempt);
     return queued_answer(place, queued);
 }
 
 /* The heartbeat of a waiter; a poll never puts an attempt into the queue. */
-static struct dm_answer poll_for(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
+static struct dm_answer poll_for(struct place *place, const struct dm_question *question, const struct attempt *attempt)
 {
     if (is_owner(place, attempt))
-        return confirm(place, ask);
+        return confirm(place, question);
     if (!*find(place, attempt))
         return only(DM_SAYS_UNKNOWN);
-    return acquire(place, ask, attempt, true);
+    return acquire(place, question, attempt, true);
 }
 
 /* The deadline of a waiter has passed: a grant that came first stands. */
-static struct dm_answer cancel(struct place *place, const struct dm_ask *ask, const struct attempt *attempt)
+static struct dm_answer cancel(struct place *place, const struct dm_question *question, const struct attempt *attempt)
 {
     if (is_owner(place, attempt))
-        return confirm(place, ask);
+        return confirm(place, question);
     leave(place, attempt);
     return only(DM_SAYS_DONE);
 }
@@ -334,20 +335,20 @@ static struct dm_answer release(struct place *place, const struct attempt *attem
 }
 
 /* A hold that a server without data does not know comes back with its token. */
-static struct dm_answer renew(struct place *place, const struct question *item, const struct attempt *attempt)
+static struct dm_answer renew(struct place *place, const struct dm_question *question, const struct attempt *attempt)
 {
     struct dm_answer answer;
 
-    if (!place->is_held && item->token > place->token) {
+    if (!place->is_held && question->renew.token > place->token) {
         place->is_held = true;
         place->owner = *attempt;
-        place->token = item->token;
+        place->token = question->renew.token;
         place->is_dead_told = false;
     }
     if (!is_owner(place, attempt))
         return only(DM_SAYS_UNKNOWN);
-    place->mark = item->mark;
-    answer = confirm(place, &item->ask);
+    place->mark = question->renew.mark;
+    answer = confirm(place, question);
     answer.has_waiter = place->queue != NULL;
     return answer;
 }
@@ -393,31 +394,33 @@ static struct dm_answer tell_all(const struct place *place, dmutex_info_t *ret_i
     return only(DM_SAYS_DONE);
 }
 
-/* No default: the compiler names an act that has no answer. */
-static struct dm_answer answer(struct place *place, struct question *item, const struct attempt *attempt)
+static struct dm_answer answer(struct place *place, const struct asked *item, const struct attempt *attempt,
+                               struct dm_info *ret_info)
 {
-    switch (item->act) {
-    case ACQUIRE:
-    case TRY:
-        return acquire(place, &item->ask, attempt, item->act == ACQUIRE);
-    case POLL:
-        return poll_for(place, &item->ask, attempt);
-    case CANCEL:
-        return cancel(place, &item->ask, attempt);
-    case RELEASE:
-        return release(place, attempt, item->end);
-    case RENEW:
-        return renew(place, item, attempt);
-    case CONSISTENT:
+    const struct dm_question *question = &item->question;
+
+    switch (question->op) {
+    case DM_OP_ACQUIRE:
+        return acquire(place, question, attempt, question->acquire.may_queue);
+    case DM_OP_POLL:
+        return poll_for(place, question, attempt);
+    case DM_OP_CANCEL:
+        return cancel(place, question, attempt);
+    case DM_OP_RELEASE:
+        return release(place, attempt, question->release.end);
+    case DM_OP_RENEW:
+        return renew(place, question, attempt);
+    case DM_OP_CONSISTENT:
         return mend(place, attempt);
-    case FORCE:
+    case DM_OP_FORCE:
         return force(place);
-    case DROP:
+    case DM_OP_DROP:
         return drop(place);
-    case INFO:
-        return tell_all(place, &item->info);
+    case DM_OP_INFO:
+        return tell_all(place, &ret_info->shown);
+    default:
+        return only(DM_SAYS_UNSUPPORTED);
     }
-    return only(DM_SAYS_REFUSED);
 }
 
 /* ---- for the judge ----------------------------------------------------------------------- */
@@ -448,18 +451,28 @@ static void check_names(const struct place *place, const struct attempt *named)
         check_name(place, named, &queued->attempt);
 }
 
-/* One question, at one moment of true time: nothing happens between the parts of an answer. */
-void locks_answer(struct plain *from, struct question *item)
+static void answer_about_name(struct plain *from, struct asked *item)
 {
-    const struct attempt attempt = { from, item->ask.thread, item->ask.attempt };
-    struct place *place = &places[plain_index(item->ask.place)];
+    const struct attempt attempt = { from, item->question.thread, item->question.attempt };
+    struct place *place = &places[plain_index(item->question.place)];
     struct plain_look look = look_at(place);
 
     check_names(place, &attempt);
     plain_judge_begin(place->index, &look, item, is_owner(place, &attempt));
-    item->answer = answer(place, item, &attempt);
+    item->answer = answer(place, item, &attempt, &item->more.info);
     look = look_at(place);
     plain_judge_end(place->index, &look, item);
+}
+
+/* One question, at one moment of true time: nothing happens between the parts of an answer. */
+void locks_answer(struct plain *from, struct asked *item)
+{
+    enum dm_op op = item->question.op;
+
+    if (op == DM_OP_COND_SIGNAL || op == DM_OP_COND_DROP)
+        item->answer = only(DM_SAYS_DONE); /* nobody waits on a condition of this server */
+    else
+        answer_about_name(from, item);
 }
 
 /* ---- beginning, and the loss of all data ------------------------------------------------- */

@@ -14,17 +14,11 @@
 
 #define WAITING_MAX 64
 
-enum act { ACQUIRE, TRY, POLL, CANCEL, RELEASE, RENEW, CONSISTENT, FORCE, DROP, INFO };
-
 /* One question, and its answer. */
-struct question {
-    enum act act;
-    struct dm_ask ask;
-    enum dm_end end;   /* RELEASE */
-    uint64_t token;    /* RENEW */
-    enum dm_mark mark; /* RENEW */
+struct asked {
+    struct dm_question question;
     struct dm_answer answer;
-    dmutex_info_t info; /* INFO */
+    union dm_more more;
 };
 
 /* A request from the sending to the answer. */
@@ -32,12 +26,11 @@ struct request {
     struct request *next; /* of those without an answer */
     struct plain *plain;
     uint64_t connection; /* on which the request was sent */
-    struct thread *caller;
-    dm_answers_fn handler;
+    dm_answers_fn done;
     void *user;
-    bool is_done, is_broken;
-    int count;
-    struct question items[];
+    int count, questions;    /* the questions are the last of the items */
+    union dm_more *ret_more; /* the caller's room for more */
+    struct asked items[];
 };
 
 /* One process's way to the server. */
@@ -61,11 +54,8 @@ struct plain {
 struct plain *plain_new(struct process *process, const struct dm_host *host);
 struct request *plain_request(struct plain *plain, int count);
 
-/* Sends, once the connection is open, and waits.  True if the answers have come. */
-bool plain_call(struct request *request, const struct dm_deadline *deadline, char *ret_reason);
-
-/* Sends without waiting.  False without a connection. */
-bool plain_post(struct request *request, dm_answers_fn handler, void *user);
+/* Sends without waiting.  False without a connection: then `done` is never called. */
+bool plain_send(struct request *request, dm_answers_fn done, void *user);
 
 /* Opens the connection if closed. */
 void plain_want(struct plain *plain);
@@ -84,7 +74,7 @@ void locks_begin(void);
 void locks_forget(int64_t grace_ns);
 
 /* Answers the question, at this moment. */
-void locks_answer(struct plain *from, struct question *question);
+void locks_answer(struct plain *from, struct asked *item);
 
 /* The number of the place's name. */
 int plain_index(const struct dm_place *place);
@@ -106,8 +96,8 @@ void plain_judge_reset(void);
 void plain_judge_named(int index, uint64_t attempt, uint64_t by_thread, uint64_t thread);
 
 /* Around each question; is_owner: the question comes from the holder. */
-void plain_judge_begin(int index, const struct plain_look *before, const struct question *question, bool is_owner);
-void plain_judge_end(int index, const struct plain_look *after, const struct question *question);
+void plain_judge_begin(int index, const struct plain_look *before, const struct asked *item, bool is_owner);
+void plain_judge_end(int index, const struct plain_look *after, const struct asked *item);
 
 /* The server sends a message; a lease has ended, before the next holder comes; a holder comes. */
 void plain_judge_told(const struct plain *to, const struct dm_message *message);

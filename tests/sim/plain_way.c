@@ -59,23 +59,18 @@ static void take_out(struct request *request)
         *at = request->next;
 }
 
-/*
- * Hands the answers, or the break, to the handler or the waiting thread. A thread whose deadline has passed is no
- * caller any more.
- */
+/* Hands over the answers to the questions. Pending releases go first in the request; nobody asks for their answers. */
 static void finish(struct request *request, bool is_broken)
 {
+    struct asked *asked = &request->items[request->count - request->questions];
     struct dm_answer answers[DM_BATCH];
 
     take_out(request);
-    request->is_done = true;
-    request->is_broken = is_broken;
-    for (int i = 0; i < request->count && i < DM_BATCH; i++)
-        answers[i] = request->items[i].answer;
-    if (request->handler)
-        request->handler(request->user, is_broken ? NULL : answers, request->count, NULL);
-    else if (request->caller)
-        thread_wake(request->caller);
+    for (int i = 0; i < request->questions; i++)
+        answers[i] = asked[i].answer;
+    if (!is_broken && request->ret_more)
+        *request->ret_more = asked->more;
+    request->done(request->user, is_broken ? NULL : answers, request->questions, NULL);
 }
 
 /* True if the client's end has seen the end of the connection, or is gone itself. */
@@ -237,7 +232,7 @@ void plain_tell(struct plain *to, const struct dm_message *message)
         world_at(arrival_ns(&to->to_client_ns), letter_comes, letter, 0);
 }
 
-/* Not freed by anyone: the network, the handler and the waiting thread may have a request longer than each other. */
+/* Not freed by anyone: the network and the handler may have a request longer than each other. */
 struct request *plain_request(struct plain *plain, int count)
 {
     struct request *request = world_new(sizeof *request + (size_t)count * sizeof request->items[0]);
@@ -283,40 +278,9 @@ void plain_await(struct plain *plain, const struct dm_deadline *deadline)
     }
 }
 
-/*
- * True if the items have answers. Sends once, as soon as there is a connection: after a break the caller of the store
- * decides whether to ask again. The thread may be woken for nothing, and looks at the request each time.
- */
-bool plain_call(struct request *request, const struct dm_deadline *deadline, char *ret_reason)
+bool plain_send(struct request *request, dm_answers_fn done, void *user)
 {
-    struct plain *plain = request->plain;
-    bool is_sent = false;
-
-    check_no_lock("a call of the store");
-    thread_preempt();
-    request->caller = thread_current();
-    while (!request->is_done && dm_deadline_left_ns(deadline) > 0) {
-        if (!is_sent && dm_self_is_given_up() && request->items[request->count - 1].act != RELEASE)
-            break;
-        if (!is_sent && plain->at_client) {
-            send_request(request);
-            is_sent = true;
-        }
-        if (is_sent)
-            thread_wait(deadline_ns(deadline));
-        else
-            plain_await(plain, deadline);
-    }
-    request->caller = NULL;
-    if (!request->is_done || request->is_broken)
-        snprintf(ret_reason, DM_REASON_ROOM, "the plain server gave no answer");
-    return request->is_done && !request->is_broken;
-}
-
-/* The handler is set even if nothing is sent; without a sending nobody calls it. */
-bool plain_post(struct request *request, dm_answers_fn handler, void *user)
-{
-    request->handler = handler;
+    request->done = done;
     request->user = user;
     if (request->plain->at_client)
         send_request(request);

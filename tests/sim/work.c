@@ -165,14 +165,17 @@ static bool came_with_mutex(int name, const struct dm_target *target, int result
 static void recover(const struct dm_target *target)
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime());
+    struct dm_question drop = { .op = DM_OP_DROP };
     char reason[DM_REASON_ROOM] = "";
     struct dm_name *name;
 
     check_begin_look();
     name = dm_registry_find(&runtime()->registry, target->key);
     check_end_look();
-    if (name)
-        dm_store_drop(runtime()->store, name->place, false, &deadline, reason);
+    if (!name)
+        return;
+    drop.place = name->place;
+    dm_store_ask(runtime()->store, &drop, &deadline, reason);
 }
 
 /* The object that the target was read from, as far as the fast path reads objects. */

@@ -101,9 +101,15 @@ static struct dm_origin origin(struct dm_store *store, const struct dm_place *pl
     return (struct dm_origin){ .number = 2 };
 }
 
-static bool post_renew(struct dm_store *store, const struct dm_renewal *batch, int count, dm_answers_fn handler,
-                       void *user)
+/* Releases are those of the lost holds of the silent server. */
+static bool submit(struct dm_store *store, const struct dm_question *batch, int count, dm_answers_fn handler,
+                   void *user)
 {
+    if (batch[0].op == DM_OP_RELEASE) {
+        assert_true(is_silent(lane(store, batch[0].place)));
+        handler(user, NULL, 1, NULL);
+        return true;
+    }
     if (is_silent(lane(store, batch[0].place))) {
         unanswered[unanswered_count++] = (struct posted){ handler, user, count };
         return true;
@@ -117,16 +123,6 @@ static bool post_renew(struct dm_store *store, const struct dm_renewal *batch, i
     calls++;
     renewals[now_ns * WINDOWS / LEASE_NS] += count;
     posted[posted_count++] = (struct posted){ handler, user, count };
-    return true;
-}
-
-/* Of the lost holds of the silent server. */
-static bool post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
-                         void *user)
-{
-    (void)end;
-    assert_true(is_silent(lane(store, ask->place)));
-    handler(user, NULL, 1, NULL);
     return true;
 }
 
@@ -145,7 +141,7 @@ static void work(struct dm_store *store)
 }
 
 static const struct dm_store_ops ops = {
-    .place = place, .lane = lane, .origin = origin, .post_release = post_release, .post_renew = post_renew, .work = work
+    .place = place, .lane = lane, .origin = origin, .submit = submit, .work = work
 };
 static struct dm_store store = { .ops = &ops };
 static struct dm_runtime runtime = { .store = &store };

@@ -24,7 +24,6 @@
 
 #define SENT_MAX 4
 
-static bool is_wanted;
 static int room;            /* for commands: the link is down afterwards */
 static const char *at_once; /* the reply to each command as it is sent */
 static bool is_sent_by_text;
@@ -68,11 +67,6 @@ enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_
     if (at_once)
         reply_with(at_once);
     return DM_LINK_OK;
-}
-
-enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn fn, void *user)
-{
-    return dm_node_post(node, args, fn, user);
 }
 
 enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
@@ -124,16 +118,6 @@ static void reply_with(const char *text)
     dm_reader_end(&reader);
 }
 
-static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
-{
-    (void)store;
-    (void)place;
-    assert_int_equal(way, DM_ASKS);
-    is_wanted = true;
-}
-
-static const struct dm_store_ops ops = { .want = want };
-
 /* ---- questions --------------------------------------------------------------------------- */
 
 static struct dm_redis redis;
@@ -160,36 +144,48 @@ static void take(void *user, const struct dm_answer *answers, int count, const c
 
 static bool post_release(void)
 {
-    const struct dm_ask ask = { .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000 };
+    const struct dm_question release = {
+        .op = DM_OP_RELEASE, .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000
+    };
 
-    return dm_redis_post_release(&redis.store, &ask, DM_END_UNLOCKED, take, &got);
+    return dm_redis_submit(&redis.store, &release, 1, take, &got);
 }
 
 static bool post_acquire(uint64_t arrival, bool may_queue)
 {
-    const struct dm_ask ask = { .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000, .arrival = arrival };
+    const struct dm_question acquire = { .op = DM_OP_ACQUIRE,
+                                         .place = keys,
+                                         .thread = 1,
+                                         .attempt = 2,
+                                         .lease_ms = 1000,
+                                         .arrival = arrival,
+                                         .acquire = { .may_queue = may_queue } };
 
-    return dm_redis_post_acquire(&redis.store, &ask, may_queue, NULL, 0, take, &got);
+    return dm_redis_submit(&redis.store, &acquire, 1, take, &got);
 }
 
 static bool post_polls(void)
 {
-    const struct dm_ask ask = { .place = keys, .thread = 1, .attempt = 2, .request = { 3, 4 }, .lease_ms = 1000 };
-    struct dm_ask asks[] = { ask, ask, ask };
+    const struct dm_question poll = {
+        .op = DM_OP_POLL, .place = keys, .thread = 1, .attempt = 2, .request = { 3, 4 }, .lease_ms = 1000
+    };
+    struct dm_question polls[] = { poll, poll, poll };
 
-    asks[1].place = others;
+    polls[1].place = others;
 
-    return dm_redis_post_poll(&redis.store, asks, COUNT(asks), take, &got);
+    return dm_redis_submit(&redis.store, polls, COUNT(polls), take, &got);
 }
 
 static bool post_renewals(void)
 {
-    const struct dm_renewal renewal = { .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000 };
-    struct dm_renewal renewals[] = { renewal, renewal, renewal };
+    const struct dm_question renewal = {
+        .op = DM_OP_RENEW, .place = keys, .thread = 1, .attempt = 2, .lease_ms = 1000
+    };
+    struct dm_question renewals[] = { renewal, renewal, renewal };
 
     renewals[1].place = others;
 
-    return dm_redis_post_renew(&redis.store, renewals, COUNT(renewals), take, &got);
+    return dm_redis_submit(&redis.store, renewals, COUNT(renewals), take, &got);
 }
 
 static const struct {
@@ -200,7 +196,6 @@ static const struct {
 static int begin(bool is_cluster)
 {
     memset(&redis, 0, sizeof redis);
-    redis.store.ops = &ops;
     redis.is_cluster = is_cluster;
     is_sending_on = is_cluster;
     memset(the_member.is_unknown, 0, sizeof the_member.is_unknown);
@@ -210,7 +205,6 @@ static int begin(bool is_cluster)
     assert_true(keys && others);
     memset(&got, 0, sizeof got);
     memset(&redirected, 0, sizeof redirected);
-    is_wanted = false;
     room = -1;
     at_once = NULL;
     sent_count = 0;
@@ -287,13 +281,14 @@ static void test_posting_marks_the_hold_when_the_renewal_says_so(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct dm_renewal renewal = { .place = keys,
-                                            .thread = UINT64_MAX,
-                                            .attempt = UINT64_MAX,
-                                            .lease_ms = DM_LEASE_MAX_MS,
-                                            .mark = cases[i].mark };
+        const struct dm_question renewal = { .op = DM_OP_RENEW,
+                                             .place = keys,
+                                             .thread = UINT64_MAX,
+                                             .attempt = UINT64_MAX,
+                                             .lease_ms = DM_LEASE_MAX_MS,
+                                             .renew = { .mark = cases[i].mark } };
 
-        assert_true(dm_redis_post_renew(&redis.store, &renewal, 1, take, &got));
+        assert_true(dm_redis_submit(&redis.store, &renewal, 1, take, &got));
         assert_string_equal(argument, cases[i].hold);
         reply_with("*2\r\n:1000000\r\n:2\r\n");
         assert_true(got.answers[0].has_waiter);
@@ -361,14 +356,15 @@ static void test_posting_has_no_answers_when_the_connection_breaks(void **state)
     }
 }
 
-/* Not sent: no handler is called, and a release opens the connection. */
+/* Not sent: no handler is called, and the loop thread opens the connection. */
 static void test_posting_is_refused_when_there_is_no_connection(void **state)
 {
     (void)state;
     room = 0;
+    is_wished = false;
     for (size_t i = 0; i < COUNT(posts); i++)
         assert_false(posts[i].post());
-    assert_true(is_wanted);
+    assert_true(is_wished);
     assert_int_equal(got.times, 0);
 }
 

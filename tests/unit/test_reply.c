@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stores/redis/wire/reply, and the readers of replies and messages in stores/redis/script: no byte of a server is
+ * stores/redis/wire/reply, and the readers of replies and messages in stores/redis: no byte of a server is
  * trusted, and only an exact answer of the library's scripts is a grant.
  */
 #include <setjmp.h>
@@ -39,6 +39,12 @@ static redisReply *read_text(const char *text)
 
     assert_non_null(reply);
     return reply;
+}
+
+/* The answer to a question of the operation. */
+static struct dm_answer read_one(enum dm_op op, const redisReply *reply, int index)
+{
+    return dm_redis_read(op, &(struct dm_reading){ .reply = reply, .index = index });
 }
 
 /* ---- errors ------------------------------------------------------------------------------ */
@@ -253,7 +259,7 @@ static void test_release_is_read_when_answered(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         redisReply *reply = read_text(cases[i].text);
-        struct dm_answer answer = dm_redis_read_release(reply, 0);
+        struct dm_answer answer = read_one(DM_OP_RELEASE, reply, 0);
 
         assert_int_equal(answer.verdict, cases[i].verdict);
         assert_int_equal(answer.is_wanted, cases[i].is_wanted);
@@ -276,12 +282,12 @@ static void test_poll_is_read_for_each_attempt_when_answered(void **state)
 
     (void)state;
     for (int i = 0; i < (int)COUNT(expected); i++)
-        assert_int_equal(dm_redis_read_poll(reply, i).verdict, expected[i]);
-    assert_int_equal(dm_redis_read_poll(reply, 0).token, 77);
-    assert_true(dm_redis_read_poll(reply, 0).is_owner_dead);
-    assert_int_equal(dm_redis_read_poll(reply, 0).store_us, 1000000);
-    assert_int_equal(dm_redis_read_poll(reply, 1).position, 2);
-    assert_int_equal(dm_redis_read_poll(reply, 1).remaining_ms, 500);
+        assert_int_equal(read_one(DM_OP_POLL, reply, i).verdict, expected[i]);
+    assert_int_equal(read_one(DM_OP_POLL, reply, 0).token, 77);
+    assert_true(read_one(DM_OP_POLL, reply, 0).is_owner_dead);
+    assert_int_equal(read_one(DM_OP_POLL, reply, 0).store_us, 1000000);
+    assert_int_equal(read_one(DM_OP_POLL, reply, 1).position, 2);
+    assert_int_equal(read_one(DM_OP_POLL, reply, 1).remaining_ms, 500);
     dm_reply_free(reply);
 }
 
@@ -291,13 +297,13 @@ static void test_renewal_is_read_for_each_lock_when_answered(void **state)
     redisReply *reply = read_text("*6\r\n:1000000\r\n:0\r\n:1\r\n:2\r\n:-1\r\n$1\r\nx\r\n");
 
     (void)state;
-    assert_int_equal(dm_redis_read_renew(reply, 0).verdict, DM_SAYS_UNKNOWN);
-    assert_int_equal(dm_redis_read_renew(reply, 1).verdict, DM_SAYS_OWNED);
-    assert_int_equal(dm_redis_read_renew(reply, 2).verdict, DM_SAYS_OWNED);
+    assert_int_equal(read_one(DM_OP_RENEW, reply, 0).verdict, DM_SAYS_UNKNOWN);
+    assert_int_equal(read_one(DM_OP_RENEW, reply, 1).verdict, DM_SAYS_OWNED);
+    assert_int_equal(read_one(DM_OP_RENEW, reply, 2).verdict, DM_SAYS_OWNED);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(dm_redis_read_renew(reply, i).has_waiter, i == 2);
+        assert_int_equal(read_one(DM_OP_RENEW, reply, i).has_waiter, i == 2);
     for (int i = 3; i < 6; i++)
-        assert_int_equal(dm_redis_read_renew(reply, i).verdict, DM_SAYS_NOTHING);
+        assert_int_equal(read_one(DM_OP_RENEW, reply, i).verdict, DM_SAYS_NOTHING);
     dm_reply_free(reply);
 }
 
@@ -307,7 +313,7 @@ static void test_renewal_is_not_confirmed_when_the_number_is_strange(void **stat
     redisReply *reply = read_text("*2\r\n:1000000\r\n:3\r\n");
 
     (void)state;
-    assert_int_not_equal(dm_redis_read_renew(reply, 0).verdict, DM_SAYS_OWNED);
+    assert_int_not_equal(read_one(DM_OP_RENEW, reply, 0).verdict, DM_SAYS_OWNED);
     dm_reply_free(reply);
 }
 
@@ -428,11 +434,11 @@ static void read_in_every_way(const redisReply *reply, const char *bytes, size_t
 
     dm_reply_row(reply);
     dm_reply_number(reply, 0, &number);
-    if (dm_redis_read_release(reply, 0).is_wanted)
+    if (read_one(DM_OP_RELEASE, reply, 0).is_wanted)
         assert_non_null(memmem(bytes, length, "released", 8));
     for (int index = 0; index < 4; index++) {
-        dm_redis_read_renew(reply, index);
-        if (dm_redis_read_poll(reply, index).verdict == DM_SAYS_OWNED)
+        read_one(DM_OP_RENEW, reply, index);
+        if (read_one(DM_OP_POLL, reply, index).verdict == DM_SAYS_OWNED)
             assert_non_null(memmem(bytes, length, "owned", 5));
     }
 }

@@ -127,18 +127,20 @@ static void ask(struct dm_wait *wait)
     dm_assert_held(DM_RANK_STATE);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
     owed_count = collect_owed(wait, &owed);
-    dm_call_submit(&call, runtime, wait->claim, request);
+    dm_call_begin(&call, runtime, wait->claim, DM_OP_ACQUIRE, request);
+    call.question.acquire.may_queue = may_queue;
+    call.question.acquire.owed = owed;
+    call.question.acquire.owed_count = owed_count;
 
     do /* dead waiters are queued for the free lock: each repetition goes on after those already checked */
-        answer =
-            dm_store_acquire(runtime->store, &call.ask, may_queue, owed, owed_count, &wait->patience, wait->reason);
+        answer = dm_store_ask(runtime->store, &call.question, &wait->patience, wait->reason);
     while (answer.verdict == DM_SAYS_BUSY && answer.is_wanted && dm_deadline_left_ns(&wait->patience) > 0);
     free(owed);
 
     dm_call_return(&call);
     dm_ending_check(runtime);
     wait->asked = answer.verdict == DM_SAYS_NOTHING ? origin : (struct dm_origin){ 0 };
-    dm_step_clock(runtime, call.ask.place, answer.store_us, request.sent_ns, dm_clock_boot_ns());
+    dm_step_clock(runtime, call.question.place, answer.store_us, request.sent_ns, dm_clock_boot_ns());
     wait->is_inbox_needed = is_for_queue_later(wait, &answer);
     wait->has_waited = wait->has_waited || wait->is_inbox_needed;
     wait->grace_ms = answer.grace_ms;
@@ -316,9 +318,9 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     if (pass_claim(wait))
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
-    dm_call_submit(&call, wait->runtime, wait->claim, request);
+    dm_call_begin(&call, wait->runtime, wait->claim, DM_OP_CANCEL, request);
     soon = dm_deadline_in_ms(SETTLE_NS / DM_NS_PER_MS);
-    answer = dm_store_cancel(wait->runtime->store, &call.ask, &soon, wait->reason);
+    answer = dm_store_ask(wait->runtime->store, &call.question, &soon, wait->reason);
     dm_call_return(&call);
     dm_ending_check(wait->runtime);
     if (answer.verdict == DM_SAYS_OWNED) {

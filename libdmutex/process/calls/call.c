@@ -8,14 +8,15 @@
  * The request has pins of its own: when the answer comes the claim may be gone, and its name with it, but not the keys
  * that the store is using.
  */
-void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, struct dm_request request)
+void dm_call_begin(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, enum dm_op op,
+                   struct dm_request request)
 {
     dm_assert_held(DM_RANK_STATE);
     *call = (struct dm_call){
         .runtime = runtime,
         .name = claim->name,
         .condition = claim->condition,
-        .ask = dm_step_ask(claim, request),
+        .question = dm_step_question(claim, op, request),
     };
     dm_registry_pin(call->name);
     if (call->condition)

@@ -3,8 +3,8 @@
  * One question of a thread to the store, on the caller's stack.  All questions have one shape:
  *
  *      state lock held                 the hold notes the sending: dm_hold_send()
- * dm_call_submit()                describes the request, pins the records, gives up the lock
- * a function of store/store.h     waits for the answer, without a lock
+ *      dm_call_begin()                 describes the question, pins the records, gives up the lock
+ *      dm_store_ask()                  waits for the answer, without a lock
  *      dm_call_return()                takes the lock again, unpins
  *      dm_step()                       the answer is an event
  *
@@ -17,14 +17,14 @@
 
 struct dm_call {
     struct dm_runtime *runtime;
-    struct dm_name *name;      /* pinned: the places in `ask` stay until dm_call_return() */
+    struct dm_name *name;      /* pinned: the places in the question stay until dm_call_return() */
     struct dm_name *condition; /* the same; NULL: none */
-    struct dm_ask ask;
+    struct dm_question question;
 };
 
-/* Describes a request of the claim, and gives up the state lock.  request.serial 0: the request has no number. */
-void dm_call_submit(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim,
-                    struct dm_request request);
+/* Begins a question of the claim, and gives up the state lock.  request.serial 0: the request has no number. */
+void dm_call_begin(struct dm_call *call, struct dm_runtime *runtime, struct dm_claim *claim, enum dm_op op,
+                   struct dm_request request);
 
 /* Takes the state lock.  The claim may be gone by then, unless the thread attends it. */
 void dm_call_return(struct dm_call *call);

@@ -125,20 +125,20 @@ static int come_back(struct condition_wait *self)
     return DM_GO_ON;
 }
 
-static int take_answer(struct condition_wait *self, const struct dm_ask *ask, const struct dm_answer *answer)
+static int take_answer(struct condition_wait *self, const struct dm_question *question, const struct dm_answer *answer)
 {
     struct dm_wait *wait = &self->wait;
 
     dm_wait_lock(wait);
     leave_locked(self);
-    dm_step_clock(wait->runtime, ask->place, answer->store_us, ask->request.sent_ns, dm_clock_boot_ns());
+    dm_step_clock(wait->runtime, question->place, answer->store_us, question->request.sent_ns, dm_clock_boot_ns());
     dm_step(wait->runtime, wait->claim,
-            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = answer });
+            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = question->request.serial, .answer = answer });
     dm_state_unlock();
     return DM_GO_ON;
 }
 
-static int look_at(struct condition_wait *self, const struct dm_ask *ask, const struct dm_answer *answer)
+static int look_at(struct condition_wait *self, const struct dm_question *question, const struct dm_answer *answer)
 {
     struct dm_wait *wait = &self->wait;
 
@@ -146,7 +146,7 @@ static int look_at(struct condition_wait *self, const struct dm_ask *ask, const 
     case DM_SAYS_WAITING:
     case DM_SAYS_QUEUED:
     case DM_SAYS_OWNED:
-        return take_answer(self, ask, answer);
+        return take_answer(self, question, answer);
     case DM_SAYS_NOT_OWNER:
         return self->has_unanswered ? come_back(self) : fail_lost(self);
     case DM_SAYS_NOT_RECOVERABLE:
@@ -175,13 +175,13 @@ static bool is_reclaimed(struct condition_wait *self, const struct dm_answer *an
 }
 
 /* The request is over; take_answer() delivers its news, once the hold has left.  State lock held. */
-static void note_answered(struct dm_wait *wait, const struct dm_ask *ask)
+static void note_answered(struct dm_wait *wait, const struct dm_question *question)
 {
     static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
 
     dm_assert_held(DM_RANK_STATE);
     dm_step(wait->runtime, wait->claim,
-            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = ask->request.serial, .answer = &no_news });
+            &(struct dm_event){ .kind = DM_EV_ANSWER, .request = question->request.serial, .answer = &no_news });
 }
 
 /* Asks until the store has said what became of the hold.  DM_GO_ON, or the result of the call. */
@@ -195,16 +195,17 @@ static DM_OWN_FRAME int give_up_hold(struct condition_wait *self)
     for (;;) {
         dm_wait_lock(wait);
         request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
-        dm_call_submit(&call, wait->runtime, wait->claim, request);
-        answer = dm_store_cond_wait(wait->runtime->store, &call.ask, &self->leaving, &wait->patience, wait->reason);
+        dm_call_begin(&call, wait->runtime, wait->claim, DM_OP_COND_WAIT, request);
+        call.question.leave = self->leaving;
+        answer = dm_store_ask(wait->runtime->store, &call.question, &wait->patience, wait->reason);
         dm_call_return(&call);
         dm_ending_check(wait->runtime);
-        note_answered(wait, &call.ask);
+        note_answered(wait, &call.question);
         dm_state_unlock();
         if (is_reclaimed(self, &answer))
             continue;
         if (answer.verdict != DM_SAYS_NOTHING)
-            return look_at(self, &call.ask, &answer);
+            return look_at(self, &call.question, &answer);
         self->has_unanswered = true;
         if (is_known_to_wait(self))
             return DM_GO_ON;
@@ -242,9 +243,9 @@ static void leave_condition(struct condition_wait *self)
             return;
         }
         request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
-        dm_call_submit(&call, wait->runtime, wait->claim, request);
+        dm_call_begin(&call, wait->runtime, wait->claim, DM_OP_COND_CANCEL, request);
         deadline = dm_runtime_call_deadline(wait->runtime);
-        answer = dm_store_cond_cancel(wait->runtime->store, &call.ask, &deadline, &self->is_signalled, wait->reason);
+        answer = dm_store_ask(wait->runtime->store, &call.question, &deadline, wait->reason);
         dm_call_return(&call);
         dm_ending_check(wait->runtime);
         if (answer.verdict == DM_SAYS_OWNED || answer.verdict == DM_SAYS_QUEUED || answer.verdict == DM_SAYS_UNKNOWN ||
@@ -258,6 +259,7 @@ static void leave_condition(struct condition_wait *self)
         dm_wait_rest(wait);
     }
     self->has_left = true;
+    self->is_signalled = answer.is_signalled;
     wait->claim->has_left = true;
     dm_step(wait->runtime, wait->claim,
             &(struct dm_event){ .kind = DM_EV_ANSWER, .request = request.serial, .answer = &answer });
@@ -312,7 +314,7 @@ static bool sleep_cancellably(struct dm_wait *wait, const struct dm_deadline *un
     bool is_woken;
 
     pthread_cleanup_push(cancelled, wait);
-    is_woken = dm_store_sleep(wait->runtime->store, wait->name->place, until, of(wait)->cancel_state);
+    is_woken = dm_store_sleep(wait->runtime->store, wait->name->place, DM_TELLS, until, of(wait)->cancel_state);
     pthread_cleanup_pop(0);
     return is_woken;
 }
@@ -436,6 +438,7 @@ struct signalling {
     struct dm_name *condition; /* pinned */
     struct dm_name *mutex;     /* pinned; NULL: not known */
     struct dm_deadline deadline;
+    union dm_more more; /* of the last answer */
     char reason[DM_REASON_ROOM];
 };
 
@@ -458,62 +461,62 @@ static struct dm_name *find_mutex(struct dm_runtime *runtime, const char *key)
     return key[0] ? dm_registry_name(&runtime->registry, key) : NULL;
 }
 
-static struct dm_signalled send_signal(struct signalling *self, int most, uint64_t upto)
+static struct dm_answer send_signal(struct signalling *self, int most, uint64_t upto)
 {
-    struct dm_signal signal = {
+    const struct dm_question question = {
+        .op = DM_OP_COND_SIGNAL,
         .condition = self->condition->place,
         .place = self->mutex ? self->mutex->place : NULL,
-        .mutex = self->mutex ? self->mutex->key : "",
-        .most = most,
-        .upto = upto,
+        .signal = { .mutex = self->mutex ? self->mutex->key : "", .most = most, .upto = upto },
+        .ret_more = &self->more,
     };
 
-    return dm_store_cond_signal(self->runtime->store, &signal, &self->deadline, self->reason);
+    return dm_store_ask(self->runtime->store, &question, &self->deadline, self->reason);
 }
 
 /*
  * Decides whether to ask again: because the answer named the mutex that the condition is bound to, or because there was
  * no answer.  DM_GO_ON, or an errno value, noted.
  */
-static int heed(struct signalling *self, const struct dm_signalled *signalled)
+static int heed(struct signalling *self, enum dm_verdict verdict)
 {
-    if (signalled->verdict != DM_SAYS_BOUND) {
-        bool is_refused = signalled->verdict == DM_SAYS_REFUSED || signalled->verdict == DM_SAYS_UNSUPPORTED;
+    if (verdict != DM_SAYS_BOUND) {
+        bool is_refused = verdict == DM_SAYS_REFUSED || verdict == DM_SAYS_UNSUPPORTED;
 
         if (!is_refused && dm_runtime_pause(&self->deadline))
             return DM_GO_ON;
-        return dm_verdict_fail(self->runtime->store, is_refused ? signalled->verdict : DM_SAYS_NOTHING, self->reason);
+        return dm_verdict_fail(self->runtime->store, is_refused ? verdict : DM_SAYS_NOTHING, self->reason);
     }
     if (dm_deadline_left_ns(&self->deadline) == 0)
         return dm_fail(DM_FAIL_NO_ANSWER, "the condition is bound to one mutex after another");
     dm_state_lock();
-    take_mutex(self, find_mutex(self->runtime, signalled->mutex));
+    take_mutex(self, find_mutex(self->runtime, self->more.mutex));
     dm_state_unlock();
     return self->mutex ? DM_GO_ON : dm_fail(DM_FAIL_NO_MEMORY, NULL);
 }
 
 static int run_signal(struct signalling *self, bool is_broadcast)
 {
-    struct dm_signalled signalled;
+    struct dm_answer signalled;
     uint64_t upto = 0;
     int result;
 
     for (;;) {
         signalled = send_signal(self, is_broadcast ? DM_SIGNAL_MOST : 1, upto);
         if (signalled.verdict != DM_SAYS_DONE) {
-            result = heed(self, &signalled);
+            result = heed(self, signalled.verdict);
             if (result != DM_GO_ON)
                 return result;
             continue;
         }
-        if (signalled.must_serve && self->mutex) { /* the answer is about the mutex that we named, if any */
+        if (signalled.is_wanted && self->mutex) { /* the answer is about the mutex that we named, if any */
             dm_state_lock();
             dm_step_must_serve(self->runtime, self->mutex, true);
             dm_state_unlock();
         }
         if (!signalled.has_left)
             return 0;
-        upto = signalled.upto;
+        upto = self->more.upto;
     }
 }
 
@@ -542,6 +545,7 @@ int dm_condition_signal(struct dm_runtime *runtime, const struct dm_condition *o
 enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_condition *object,
                                   char ret_reason[DM_REASON_ROOM])
 {
+    struct dm_question question = { .op = DM_OP_COND_DROP, .is_anonymous = object->is_anonymous };
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     struct dm_name *condition;
     enum dm_verdict verdict;
@@ -554,7 +558,8 @@ enum dm_verdict dm_condition_drop(struct dm_runtime *runtime, const struct dm_co
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
         return DM_SAYS_NOTHING;
     }
-    verdict = dm_store_cond_drop(runtime->store, condition->place, object->is_anonymous, &deadline, ret_reason);
+    question.condition = condition->place;
+    verdict = dm_store_ask(runtime->store, &question, &deadline, ret_reason).verdict;
     dm_state_lock();
     if (verdict != DM_SAYS_BUSY)
         dm_registry_forget(&runtime->registry, condition);

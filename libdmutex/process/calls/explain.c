@@ -85,16 +85,17 @@ static void describe(const struct dm_wait *wait, const struct dm_info *info, cha
 static void explain(struct dm_wait *wait, const struct dm_deadline *deadline)
 {
     struct dm_runtime *runtime = wait->runtime;
-    struct dm_info info;
-    struct dm_ask ask;
+    struct dm_question question = { .op = DM_OP_INFO, .place = wait->name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
+    union dm_more more;
 
     dm_state_lock();
-    ask = wait->claim ? dm_step_ask(wait->claim, (struct dm_request){ 0 })
-                      : (struct dm_ask){ .place = wait->name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
+    if (wait->claim)
+        question = dm_step_question(wait->claim, DM_OP_INFO, (struct dm_request){ 0 });
     dm_state_unlock();
+    question.ret_more = &more;
     wait->reason[0] = '\0';
-    if (dm_store_info(runtime->store, &ask, deadline, &info, wait->reason) == DM_SAYS_DONE)
-        describe(wait, &info, wait->reason, sizeof wait->reason);
+    if (dm_store_ask(runtime->store, &question, deadline, wait->reason).verdict == DM_SAYS_DONE)
+        describe(wait, &more.info, wait->reason, sizeof wait->reason);
 }
 
 static void log_wait(const struct dm_wait *wait)

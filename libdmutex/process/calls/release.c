@@ -69,10 +69,10 @@ int dm_release(struct dm_runtime *runtime, const char *key)
         dm_state_unlock();
         return result;
     }
-    dm_call_submit(&call, runtime, claim, (struct dm_request){ 0 });
-    answer = dm_store_release(runtime->store, &call.ask, end, &deadline, reason);
+    dm_call_begin(&call, runtime, claim, DM_OP_RELEASE, (struct dm_request){ 0 });
+    answer = dm_store_ask(runtime->store, &call.question, &deadline, reason);
     dm_call_return(&call);
-    was_lost = dm_step_released(runtime, call.ask.attempt, &answer);
+    was_lost = dm_step_released(runtime, call.question.attempt, &answer);
     dm_state_unlock();
     return was_lost ? dm_fail(DM_FAIL_LOST, NULL) : 0;
 }
@@ -137,17 +137,17 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     struct dm_crowd crowd;
-    struct dm_renewal renewal = dm_step_renewal(runtime, claim, now_ns, &crowd);
+    struct dm_question renewal = dm_step_renewal(runtime, claim, now_ns, &crowd);
     struct dm_answer answer;
     struct dm_call call;
 
     dm_assert_held(DM_RANK_STATE);
     deadline = dm_deadline_sooner(&deadline, claim->hold.certain_until_ns - now_ns);
     dm_hold_ask(&claim->hold);
-    dm_call_submit(&call, runtime, claim, renewal.request);
+    dm_call_begin(&call, runtime, claim, DM_OP_RENEW, renewal.request);
 
     do
-        answer = dm_store_renew(runtime->store, &renewal, &deadline, ret_reason);
+        answer = dm_store_ask(runtime->store, &renewal, &deadline, ret_reason);
     while (answer.verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline) && may_renew(runtime, renewal.attempt));
 
     dm_call_return(&call);
@@ -203,16 +203,16 @@ int dm_release_renew(struct dm_runtime *runtime, const char *key)
     return answer.verdict == DM_SAYS_OWNED ? 0 : dm_verdict_fail(runtime->store, answer.verdict, reason);
 }
 
-static enum dm_verdict say_consistent(struct dm_runtime *runtime, const struct dm_ask *ask,
+static enum dm_verdict say_consistent(struct dm_runtime *runtime, const struct dm_question *question,
                                       char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline deadline = dm_runtime_call_deadline(runtime);
     enum dm_verdict verdict;
 
     do
-        verdict = dm_store_consistent(runtime->store, ask, &deadline, ret_reason);
+        verdict = dm_store_ask(runtime->store, question, &deadline, ret_reason).verdict;
     while ((verdict == DM_SAYS_NOTHING && dm_runtime_pause(&deadline)) ||
-           (verdict == DM_SAYS_UNKNOWN && dm_release_reclaim(runtime, ask->attempt) == DM_SAYS_OWNED));
+           (verdict == DM_SAYS_UNKNOWN && dm_release_reclaim(runtime, question->attempt) == DM_SAYS_OWNED));
     return verdict;
 }
 
@@ -229,10 +229,10 @@ int dm_release_consistent(struct dm_runtime *runtime, const struct dm_target *ta
         dm_state_unlock();
         return dm_fail(DM_FAIL_NOT_INCONSISTENT, NULL);
     }
-    dm_call_submit(&call, runtime, claim, (struct dm_request){ 0 });
-    verdict = say_consistent(runtime, &call.ask, reason);
+    dm_call_begin(&call, runtime, claim, DM_OP_CONSISTENT, (struct dm_request){ 0 });
+    verdict = say_consistent(runtime, &call.question, reason);
     dm_call_return(&call);
-    claim = dm_registry_attempt(&runtime->registry, call.ask.attempt);
+    claim = dm_registry_attempt(&runtime->registry, call.question.attempt);
     if (claim && verdict == DM_SAYS_DONE)
         dm_step_kind(runtime, claim, DM_EV_MENDED);
     if (claim && verdict == DM_SAYS_UNKNOWN)

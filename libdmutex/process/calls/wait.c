@@ -83,7 +83,7 @@ bool dm_wait_is_server_gone(struct dm_wait *wait)
 
 bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until)
 {
-    return dm_store_sleep(wait->runtime->store, wait->name->place, until, PTHREAD_CANCEL_DISABLE);
+    return dm_store_sleep(wait->runtime->store, wait->name->place, DM_TELLS, until, PTHREAD_CANCEL_DISABLE);
 }
 
 struct dm_deadline dm_wait_limit(const struct dm_wait *wait)

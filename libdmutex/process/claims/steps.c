@@ -205,10 +205,10 @@ void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int
     runtime->registry.store_us = store_us;
 }
 
-struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
+struct dm_question dm_step_question(struct dm_claim *claim, enum dm_op op, struct dm_request request)
 {
-    dm_assert_held(DM_RANK_STATE);
-    return (struct dm_ask){
+    struct dm_question question = {
+        .op = op,
         .place = claim->name->place,
         .condition = claim->condition ? claim->condition->place : NULL,
         .thread = claim->hold.thread,
@@ -216,23 +216,30 @@ struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request)
         .request = request,
         .lease_ms = claim->hold.lease_ms,
         .is_robust = claim->hold.is_robust,
+        .is_contested = claim->name->contested > 0 || claim->hold.is_wanted,
         .seen = claim->name->seen,
         .arrival = claim->hold.arrival,
-        .held_ms = claim->hold.back.held_ms,
-        .is_contested = claim->name->contested > 0 || claim->hold.is_wanted,
     };
+
+    dm_assert_held(DM_RANK_STATE);
+    if (op == DM_OP_RELEASE) {
+        question.release.end = claim->hold.back.end;
+        question.release.held_ms = claim->hold.back.held_ms;
+    }
+    return question;
 }
 
-struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns, struct dm_crowd *crowd)
+struct dm_question dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                struct dm_crowd *crowd)
 {
-    struct dm_ask ask = dm_step_ask(claim, dm_hold_send(&claim->hold, DM_WANTS_POLL, now_ns));
+    struct dm_question poll = dm_step_question(claim, DM_OP_POLL, dm_hold_send(&claim->hold, DM_WANTS_POLL, now_ns));
 
     dm_line_count_seats(claim, now_ns, crowd);
-    ask.crowd = crowd;
+    poll.crowd = crowd;
     dm_due_plan(&runtime->registry, claim);
     if (claim->has_left)
-        ask.condition = NULL;
-    return ask;
+        poll.condition = NULL;
+    return poll;
 }
 
 /*
@@ -246,24 +253,17 @@ static enum dm_mark mark_of(const struct dm_hold *hold)
     return hold->is_robust ? DM_MARK_TELL : DM_MARK_TELL_NO_DEATH;
 }
 
-struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
-                                  struct dm_crowd *crowd)
+struct dm_question dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                   struct dm_crowd *crowd)
 {
-    struct dm_renewal renewal;
+    struct dm_question renewal;
 
     dm_line_sync(claim);
-    renewal = (struct dm_renewal){
-        .place = claim->name->place,
-        .condition = claim->condition ? claim->condition->place : NULL,
-        .thread = claim->hold.thread,
-        .attempt = claim->hold.serial,
-        .request = dm_hold_send(&claim->hold, DM_WANTS_RENEW, now_ns),
-        .lease_ms = claim->hold.lease_ms,
-        .depth = dm_hold_is_idle(&claim->hold) ? 0 : claim->hold.depth,
-        .token = claim->hold.token,
-        .mark = mark_of(&claim->hold),
-        .crowd = crowd,
-    };
+    renewal = dm_step_question(claim, DM_OP_RENEW, dm_hold_send(&claim->hold, DM_WANTS_RENEW, now_ns));
+    renewal.crowd = crowd;
+    renewal.renew.depth = dm_hold_is_idle(&claim->hold) ? 0 : claim->hold.depth;
+    renewal.renew.token = claim->hold.token;
+    renewal.renew.mark = mark_of(&claim->hold);
     dm_line_count_seats(claim, now_ns, crowd);
     dm_due_plan(&runtime->registry, claim);
     dm_step_follow(runtime, claim);

@@ -51,14 +51,18 @@ void dm_step_log_refusal(struct dm_runtime *runtime, const char *refusal);
 void dm_step_clock(struct dm_runtime *runtime, const struct dm_place *place, int64_t store_us, int64_t sent_ns,
                    int64_t now_ns);
 
-/* Describes a claim's request for the store; the places are valid while the names are pinned. */
-struct dm_ask dm_step_ask(struct dm_claim *claim, struct dm_request request);
+/*
+ * A question of a claim to the store, which lacks the operation's own part, except for a release's.  The places are
+ * valid while the names are pinned.
+ */
+struct dm_question dm_step_question(struct dm_claim *claim, enum dm_op op, struct dm_request request);
 
-/* The same for a poll that is due: the answer plans the next poll. */
-struct dm_ask dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns, struct dm_crowd *crowd);
+/* The poll of a claim that is due: the answer plans the next poll. */
+struct dm_question dm_step_poll(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                struct dm_crowd *crowd);
 
-/* Describes a claim's renewal, which goes out now. */
-struct dm_renewal dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
-                                  struct dm_crowd *crowd);
+/* A claim's renewal, which goes out now. */
+struct dm_question dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns,
+                                   struct dm_crowd *crowd);
 
 #endif

@@ -37,26 +37,17 @@ struct batch {
     struct dm_lane *lane; /* on which the batch is under way; NULL: it was not sent */
     int count;
     struct dm_name *names[DM_BATCH];
-    union {
-        struct dm_ask asks[DM_BATCH];
-        struct dm_renewal renewals[DM_BATCH];
-    } of;
-    struct dm_crowd crowds[DM_BATCH]; /* of the requests that have one */
+    struct dm_question questions[DM_BATCH];
+    struct dm_crowd crowds[DM_BATCH]; /* of the questions that have one */
 };
 
 /* ---- contents of a batch ----------------------------------------------------------------- */
 
 /* Pins the name, because the batch uses its keys without the lock. */
-static void add_poll(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
+static void add(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
 {
-    batch->of.asks[batch->count] = dm_step_poll(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
-    batch->names[batch->count++] = claim->name;
-    dm_registry_pin(claim->name);
-}
-
-static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now_ns)
-{
-    batch->of.renewals[batch->count] = dm_step_renewal(batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
+    batch->questions[batch->count] = (batch->kind == POLLS ? dm_step_poll : dm_step_renewal)(
+        batch->runtime, claim, now_ns, &batch->crowds[batch->count]);
     batch->names[batch->count++] = claim->name;
     dm_registry_pin(claim->name);
 }
@@ -65,7 +56,8 @@ static void add_renewal(struct batch *batch, struct dm_claim *claim, int64_t now
 static void add_serving(struct batch *batch, struct dm_name *name)
 {
     name->must_serve = false;
-    batch->of.asks[batch->count] = (struct dm_ask){ .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
+    batch->questions[batch->count] =
+        (struct dm_question){ .op = DM_OP_POLL, .place = name->place, .lease_ms = DM_LEASE_DEFAULT_MS };
     batch->names[batch->count++] = name;
     dm_registry_pin(name);
 }
@@ -90,7 +82,7 @@ static void collect_renewals(struct batch *batch, int64_t now_ns)
     for (; claim && batch->count < DM_BATCH; claim = dm_due_first(registry, DM_WANTS_RENEW, until_ns)) {
         until_ns = dm_min64(until_ns, now_ns + along_ns(claim));
         if (dm_hold_is_certain(&claim->hold, now_ns))
-            add_renewal(batch, claim, now_ns);
+            add(batch, claim, now_ns);
         else
             dm_step_kind(batch->runtime, claim, DM_EV_TIME); /* lost, so no longer renewed */
     }
@@ -102,7 +94,7 @@ static void collect_polls(struct batch *batch, int64_t now_ns)
     struct dm_claim *claim;
 
     while (batch->count < DM_BATCH && (claim = dm_due_first(&batch->runtime->registry, DM_WANTS_POLL, now_ns)) != NULL)
-        add_poll(batch, claim, now_ns);
+        add(batch, claim, now_ns);
 }
 
 /* Marks as lost the holds that are no longer certain, and gives idle holds back. */
@@ -140,36 +132,28 @@ static void collect_names_to_serve(struct batch *batch)
 
 /* ---- lanes ------------------------------------------------------------------------------- */
 
-static const struct dm_place *place_of(const struct batch *batch, int index)
+static unsigned lane_of(const struct batch *batch, int index)
 {
-    return batch->kind == POLLS ? batch->of.asks[index].place : batch->of.renewals[index].place;
+    return dm_store_lane(batch->runtime->store, batch->questions[index].place);
 }
 
 static void move_entry(struct batch *to, struct batch *from, int index)
 {
-    struct dm_crowd *crowd = &to->crowds[to->count];
-
-    *crowd = from->crowds[index];
-    if (from->kind == POLLS) {
-        to->of.asks[to->count] = from->of.asks[index];
-        to->of.asks[to->count].crowd = crowd;
-    } else {
-        to->of.renewals[to->count] = from->of.renewals[index];
-        to->of.renewals[to->count].crowd = crowd;
-    }
+    to->crowds[to->count] = from->crowds[index];
+    to->questions[to->count] = from->questions[index];
+    to->questions[to->count].crowd = &to->crowds[to->count];
     to->names[to->count++] = from->names[index];
 }
 
 /* Without memory the batch stays whole: the store sends all requests, and answers when it has the last reply. */
 static struct batch *split_off_other_lanes(struct batch *batch)
 {
-    struct dm_store *store = batch->runtime->store;
-    unsigned lane = dm_store_lane(store, place_of(batch, 0));
+    unsigned lane = lane_of(batch, 0);
     struct batch *others = NULL;
     int count = batch->count;
 
     for (int i = 1; i < count && !others; i++) {
-        if (dm_store_lane(store, place_of(batch, i)) != lane)
+        if (lane_of(batch, i) != lane)
             others = calloc(1, sizeof *others);
     }
     if (!others)
@@ -178,7 +162,7 @@ static struct batch *split_off_other_lanes(struct batch *batch)
     others->kind = batch->kind;
     batch->count = 0;
     for (int i = 0; i < count; i++)
-        move_entry(dm_store_lane(store, place_of(batch, i)) == lane ? batch : others, batch, i);
+        move_entry(lane_of(batch, i) == lane ? batch : others, batch, i);
     return others;
 }
 
@@ -188,7 +172,7 @@ static struct batch *split_off_other_lanes(struct batch *batch)
 static bool begin_way(struct batch *batch)
 {
     struct dm_runtime *runtime = batch->runtime;
-    unsigned number = dm_store_lane(runtime->store, place_of(batch, 0));
+    unsigned number = lane_of(batch, 0);
     struct dm_lane *lane = &runtime->lanes[number];
 
     if (runtime->lane_count <= number)
@@ -239,36 +223,26 @@ static bool has_batch(struct dm_runtime *runtime, enum batch_kind kind)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-/* The request that the answer is for: a later one of the same attempt may be under way. */
-static struct dm_request request_of(const struct batch *batch, int index, uint64_t *ret_attempt)
-{
-    if (batch->kind == POLLS) {
-        *ret_attempt = batch->of.asks[index].attempt;
-        return batch->of.asks[index].request;
-    }
-    *ret_attempt = batch->of.renewals[index].attempt;
-    return batch->of.renewals[index].request;
-}
-
 /*
+ * The answer is for this request: a later one of the same attempt may be under way.
+ *
  * Attempt 0 is not a claim but a name to be served.  After a batch that did not arrive, the name must still be served;
  * a claim plans its own repetition.
  */
 static void take_answer(const struct batch *batch, int index, const struct dm_answer *answer)
 {
     struct dm_runtime *runtime = batch->runtime;
-    uint64_t attempt;
-    struct dm_request request = request_of(batch, index, &attempt);
-    struct dm_claim *claim = dm_registry_attempt(&runtime->registry, attempt);
+    const struct dm_question *question = &batch->questions[index];
+    struct dm_claim *claim = dm_registry_attempt(&runtime->registry, question->attempt);
     struct dm_event event = { .kind = batch->kind == POLLS ? DM_EV_POLLED : DM_EV_RENEWED,
-                              .request = request.serial,
+                              .request = question->request.serial,
                               .answer = answer };
     bool is_unserved = answer->verdict == DM_SAYS_NOTHING || answer->verdict == DM_SAYS_AGAIN;
 
     if (claim) {
-        dm_step_clock(runtime, place_of(batch, index), answer->store_us, request.sent_ns, dm_clock_boot_ns());
+        dm_step_clock(runtime, question->place, answer->store_us, question->request.sent_ns, dm_clock_boot_ns());
         dm_step(runtime, claim, &event);
-    } else if (attempt == 0 && (is_unserved || answer->is_wanted)) {
+    } else if (question->attempt == 0 && (is_unserved || answer->is_wanted)) {
         dm_step_must_serve(runtime, batch->names[index], answer->verdict != DM_SAYS_NOTHING);
     }
 }
@@ -300,20 +274,9 @@ static void batch_answered(void *user, const struct dm_answer *answers, int coun
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-/* Calls no handlers, because the caller holds the state lock; dm_store_work() calls them in the same run. */
-static bool post_batch(struct batch *batch)
-{
-    struct dm_store *store = batch->runtime->store;
-
-    dm_assert_held(DM_RANK_STATE);
-    if (batch->kind == POLLS)
-        return dm_store_post_poll(store, batch->of.asks, batch->count, batch_answered, batch);
-    return dm_store_post_renew(store, batch->of.renewals, batch->count, batch_answered, batch);
-}
-
 /*
  * A lane that has enough does not delay the others: its part is not sent, and its claims plan their own repetition.
- * True if every part was sent.  State lock held.
+ * Handlers are called by dm_store_work() in the same run.  True if every part was sent.  State lock held.
  */
 static bool post_lanes(struct batch *batch)
 {
@@ -323,7 +286,8 @@ static bool post_lanes(struct batch *batch)
     while (batch) {
         struct batch *others = split_off_other_lanes(batch);
 
-        if (!begin_way(batch) || !post_batch(batch)) {
+        if (!begin_way(batch) ||
+            !dm_store_submit(batch->runtime->store, batch->questions, batch->count, batch_answered, batch)) {
             is_posted = false;
             take_answers(batch, NULL);
         }

@@ -34,19 +34,23 @@ static void release_answered(void *user, const struct dm_answer *answers, int co
     free(posted);
 }
 
-/* Without the state lock: a post may call handlers, which take it. */
-static void post_release(struct dm_runtime *runtime, const struct dm_ask *ask, enum dm_end end)
+/*
+ * Without the state lock.  If the release cannot be sent, opens the way, so that even a process that makes no other
+ * call releases.
+ */
+static void post_release(struct dm_runtime *runtime, const struct dm_question *release)
 {
     struct posted *posted = malloc(sizeof *posted);
 
     if (posted) {
-        *posted = (struct posted){ runtime, ask->attempt };
-        if (dm_store_post_release(runtime->store, ask, end, release_answered, posted))
+        *posted = (struct posted){ runtime, release->attempt };
+        if (dm_store_submit(runtime->store, release, 1, release_answered, posted))
             return;
     }
     free(posted);
+    dm_store_want(runtime->store, release->place, DM_ASKS);
     dm_state_lock();
-    take_release(runtime, ask->attempt, NULL);
+    take_release(runtime, release->attempt, NULL);
     dm_state_unlock();
 }
 
@@ -77,12 +81,11 @@ void dm_returns_send(struct dm_runtime *runtime)
     dm_state_lock();
     while ((claim = next_to_release(runtime, now_ns = dm_clock_boot_ns())) != NULL) {
         struct dm_request request = dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
-        enum dm_end end = claim->hold.back.end;
         struct dm_call call;
 
         dm_due_plan(&runtime->registry, claim);
-        dm_call_submit(&call, runtime, claim, request);
-        post_release(runtime, &call.ask, end);
+        dm_call_begin(&call, runtime, claim, DM_OP_RELEASE, request);
+        post_release(runtime, &call.question);
         dm_call_return(&call);
     }
     dm_state_unlock();

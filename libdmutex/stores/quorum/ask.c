@@ -8,6 +8,7 @@
  * know the script has done nothing.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/minmax.h"
 #include "stores/quorum/parts.h"
@@ -40,10 +41,7 @@
 /* An acquire in progress. */
 struct asking {
     struct dm_quorum_store *all;
-    const struct dm_ask *ask;
-    bool may_queue;
-    const struct dm_owed *owed;
-    int owed_count;
+    const struct dm_question *question;
     const struct dm_deadline *deadline;
     char *reason;
     int64_t patient_until_ns;
@@ -60,7 +58,7 @@ static int choose_first(struct asking *asking, bool is_for_queue)
     int first;
 
     dm_mutex_lock(&asking->all->lock);
-    first = dm_quorum_choose_first(asking->all, asking->ask->place, is_for_queue);
+    first = dm_quorum_choose_first(asking->all, asking->question->place, is_for_queue);
     dm_mutex_unlock(&asking->all->lock);
     return first;
 }
@@ -68,10 +66,11 @@ static int choose_first(struct asking *asking, bool is_for_queue)
 /* ---- giving back ------------------------------------------------------------------------- */
 
 /* The servers that must get the release now: all for an attempt without a record, which may be anywhere. */
-static unsigned begin_release(struct dm_quorum_store *all, const struct dm_ask *ask, int kept, uint64_t *ret_round)
+static unsigned begin_release(struct dm_quorum_store *all, const struct dm_question *question, int kept,
+                              uint64_t *ret_round)
 {
-    bool is_known = dm_quorum_find(all, ask->attempt) != NULL;
-    struct dm_quorum_record *record = dm_quorum_open_record(all, ask);
+    bool is_known = dm_quorum_find(all, question->attempt) != NULL;
+    struct dm_quorum_record *record = dm_quorum_open_record(all, question);
     unsigned servers = 0;
 
     dm_assert_held(DM_RANK_QUORUM);
@@ -105,8 +104,8 @@ static unsigned ask_again(struct dm_quorum_record *record, unsigned *ret_open)
 }
 
 /* The answer; NOTHING if there is none by the deadline. */
-static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, int kept,
-                                bool is_all, const struct dm_deadline *deadline)
+static struct dm_answer release(struct dm_quorum_store *all, const struct dm_question *question, int kept, bool is_all,
+                                const struct dm_deadline *deadline)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     int64_t late_ns = dm_clock_boot_ns() + DM_QUORUM_PASS_NS;
@@ -115,14 +114,14 @@ static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask
     struct dm_quorum_record *record;
 
     dm_mutex_lock(&all->lock);
-    servers = begin_release(all, ask, kept, &round);
+    servers = begin_release(all, question, kept, &round);
     dm_mutex_unlock(&all->lock);
     do {
-        dm_quorum_post_release(all, ask, end, round, servers);
+        dm_quorum_post_release(all, question, round, servers);
         if (open && !servers)
-            dm_quorum_read(all, ask->attempt, open, deadline);
+            dm_quorum_read(all, question->attempt, open, deadline);
         dm_mutex_lock(&all->lock);
-        record = dm_quorum_find(all, ask->attempt);
+        record = dm_quorum_find(all, question->attempt);
         servers = open = 0;
         if (record)
             servers = ask_again(record, &open);
@@ -136,11 +135,23 @@ static struct dm_answer release(struct dm_quorum_store *all, const struct dm_ask
     return answer;
 }
 
+/* The release of an attempt that does not own. */
+static struct dm_question release_of(const struct dm_question *question)
+{
+    struct dm_question release = *question;
+
+    release.op = DM_OP_RELEASE;
+    memset(&release.release, 0, sizeof release.release);
+    release.release.end = DM_END_UNLOCKED;
+    return release;
+}
+
 static void give_back(struct asking *asking, int kept)
 {
+    const struct dm_question back = release_of(asking->question);
     struct dm_deadline soon = dm_deadline_in_ms(GIVE_BACK_MS);
 
-    release(asking->all, asking->ask, DM_END_UNLOCKED, kept, true, &soon);
+    release(asking->all, &back, kept, true, &soon);
 }
 
 /* The answers to a posted release drop its record. */
@@ -160,27 +171,27 @@ static void drop(struct dm_quorum_store *all, uint64_t attempt)
 static void note_crowd(const struct asking *asking)
 {
     dm_mutex_lock(&asking->all->lock);
-    dm_quorum_crowd_of(asking->all, asking->ask->place)->until_ns = dm_clock_boot_ns() + CROWD_NS;
+    dm_quorum_crowd_of(asking->all, asking->question->place)->until_ns = dm_clock_boot_ns() + CROWD_NS;
     dm_mutex_unlock(&asking->all->lock);
 }
 
 /* The holder at the server has no majority: turns are taken elsewhere for a lease. */
 static void note_passed(const struct asking *asking, int server)
 {
-    struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(asking->all, asking->ask->place);
+    struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(asking->all, asking->question->place);
 
     crowd->passed = server;
-    crowd->passed_until_ns = dm_clock_boot_ns() + asking->ask->lease_ms * DM_NS_PER_MS;
+    crowd->passed_until_ns = dm_clock_boot_ns() + asking->question->lease_ms * DM_NS_PER_MS;
 }
 
 /* True if another attempt was seen recently; not at a server that may be in its grace, in which there are no turns. */
 static bool is_crowded(struct asking *asking, int first)
 {
-    int64_t now_ns = dm_clock_boot_ns(), lease_ns = asking->ask->lease_ms * DM_NS_PER_MS;
+    int64_t now_ns = dm_clock_boot_ns(), lease_ns = asking->question->lease_ms * DM_NS_PER_MS;
     bool is, is_settled;
 
     dm_mutex_lock(&asking->all->lock);
-    is = now_ns < dm_quorum_crowd_of(asking->all, asking->ask->place)->until_ns;
+    is = now_ns < dm_quorum_crowd_of(asking->all, asking->question->place)->until_ns;
     is_settled = now_ns - asking->all->children[first].since_ns > lease_ns;
     dm_mutex_unlock(&asking->all->lock);
     return is && is_settled;
@@ -188,7 +199,7 @@ static bool is_crowded(struct asking *asking, int first)
 
 static void begin(struct asking *asking, enum dm_quorum_manner manner, int first)
 {
-    int64_t now_ns = dm_clock_boot_ns(), heartbeat_ns = asking->ask->lease_ms * DM_NS_PER_MS / 3;
+    int64_t now_ns = dm_clock_boot_ns(), heartbeat_ns = asking->question->lease_ms * DM_NS_PER_MS / 3;
     struct dm_quorum_record *record;
 
     asking->give_up_ns = 0;
@@ -197,10 +208,10 @@ static void begin(struct asking *asking, enum dm_quorum_manner manner, int first
     asking->first_late_ns = now_ns + dm_max64(DM_QUORUM_PASS_NS, heartbeat_ns);
     asking->dashes += manner == DM_QUORUM_DASH;
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     if (record) {
         record->is_queued = false;
-        dm_quorum_begin(&record->quorum, manner, asking->may_queue, first);
+        dm_quorum_begin(&record->quorum, manner, asking->question->acquire.may_queue, first);
     }
     dm_mutex_unlock(&asking->all->lock);
 }
@@ -215,14 +226,14 @@ static int choose_busy(struct asking *asking)
     int first, chosen = -1;
 
     dm_mutex_lock(&asking->all->lock);
-    first = dm_quorum_choose_first(asking->all, asking->ask->place, true);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    first = dm_quorum_choose_first(asking->all, asking->question->place, true);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     for (int i = 0; record && chosen < 0 && i < asking->all->count; i++) {
         int server = (first + i) % asking->all->count;
         const struct dm_answer *said = &record->quorum.legs[server].said;
 
         if (said->verdict == DM_SAYS_BUSY && said->grace_ms == 0 &&
-            dm_store_is_able(asking->all->children[server].store, asking->ask->place, DM_TELLS))
+            dm_store_is_able(asking->all->children[server].store, asking->question->place, DM_TELLS))
             chosen = server;
     }
     dm_mutex_unlock(&asking->all->lock);
@@ -239,13 +250,13 @@ static int queue_of(struct asking *asking, bool *ret_is_long)
     int first = -1;
 
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     if (record && record->is_queued) {
         first = record->quorum.first;
         *ret_is_long = dm_clock_boot_ns() - record->queued_ns >= DM_QUORUM_PASS_NS;
     }
     dm_mutex_unlock(&asking->all->lock);
-    if (first >= 0 && dm_store_is_able(asking->all->children[first].store, asking->ask->place, DM_ASKS))
+    if (first >= 0 && dm_store_is_able(asking->all->children[first].store, asking->question->place, DM_ASKS))
         return first;
     if (first >= 0)
         give_back(asking, -1);
@@ -259,16 +270,17 @@ static bool begin_first_round(struct asking *asking)
     int queue = queue_of(asking, &is_long), first;
 
     dm_mutex_lock(&asking->all->lock);
-    is_there = dm_quorum_open_record(asking->all, asking->ask) != NULL;
+    is_there = dm_quorum_open_record(asking->all, asking->question) != NULL;
     dm_mutex_unlock(&asking->all->lock);
     if (!is_there)
         return false;
-    if (queue >= 0 && asking->may_queue) {
+    if (queue >= 0 && asking->question->acquire.may_queue) {
         begin(asking, is_long ? DM_QUORUM_PASS : DM_QUORUM_CONFIRM, queue);
         return true;
     }
-    first = choose_first(asking, asking->may_queue);
-    begin(asking, asking->may_queue && is_crowded(asking, first) ? DM_QUORUM_TURN : DM_QUORUM_DASH, first);
+    first = choose_first(asking, asking->question->acquire.may_queue);
+    begin(asking, asking->question->acquire.may_queue && is_crowded(asking, first) ? DM_QUORUM_TURN : DM_QUORUM_DASH,
+          first);
     return true;
 }
 
@@ -283,8 +295,9 @@ static unsigned post_questions(struct asking *asking, struct dm_quorum_record *r
     for (int i = 0; i < asking->all->count; i++) {
         enum dm_quorum_question question = dm_quorum_ask(&record->quorum, i, now_ns);
 
-        if (question != DM_QUORUM_NONE && dm_store_is_able(asking->all->children[i].store, asking->ask->place, DM_ASKS))
-            dm_quorum_post_acquire(asking->all, record, i, question, asking->ask, asking->owed, asking->owed_count);
+        if (question != DM_QUORUM_NONE &&
+            dm_store_is_able(asking->all->children[i].store, asking->question->place, DM_ASKS))
+            dm_quorum_post_acquire(asking->all, record, i, question, asking->question);
         open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
     }
     return open;
@@ -317,7 +330,7 @@ static enum dm_quorum_step await_step(struct asking *asking)
         int64_t now_ns = dm_clock_boot_ns();
 
         dm_mutex_lock(&asking->all->lock);
-        record = dm_self_is_given_up() ? NULL : dm_quorum_find(asking->all, asking->ask->attempt);
+        record = dm_self_is_given_up() ? NULL : dm_quorum_find(asking->all, asking->question->attempt);
         if (record) {
             open = post_questions(asking, record, now_ns);
             note_late(asking, record, now_ns);
@@ -326,7 +339,7 @@ static enum dm_quorum_step await_step(struct asking *asking)
         dm_mutex_unlock(&asking->all->lock);
         if (step != DM_QUORUM_OPEN || dm_deadline_left_ns(asking->deadline) == 0)
             return step == DM_QUORUM_OPEN ? DM_QUORUM_SILENT : step;
-        dm_quorum_read(asking->all, asking->ask->attempt, open, asking->deadline);
+        dm_quorum_read(asking->all, asking->question->attempt, open, asking->deadline);
     }
 }
 
@@ -352,9 +365,9 @@ enum { GO_ON = false, ENDED = true };
 static bool fail(struct asking *asking, struct dm_answer answer, struct dm_answer *ret_answer)
 {
     give_back(asking, -1);
-    drop(asking->all, asking->ask->attempt);
+    drop(asking->all, asking->question->attempt);
     if (answer.verdict == DM_SAYS_NOTHING)
-        dm_quorum_reason((struct dm_store *)asking->all, asking->ask->place, DM_ASKS, asking->reason);
+        dm_quorum_reason(&asking->all->store, asking->question->place, DM_ASKS, asking->reason);
     *ret_answer = answer;
     return ENDED;
 }
@@ -375,7 +388,7 @@ static struct dm_answer answer_of(struct asking *asking, struct dm_answer (*of)(
     struct dm_quorum_record *record;
 
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     if (record)
         answer = of(&record->quorum, dm_clock_boot_ns());
     if (answer.verdict == DM_SAYS_REFUSED)
@@ -416,7 +429,7 @@ static bool is_shared_with_rivals(struct asking *asking)
     bool is_shared;
 
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     is_shared = record && count_owned(&record->quorum) > 0;
     dm_mutex_unlock(&asking->all->lock);
     return is_shared && asking->dashes < DASHES_MOST && dm_deadline_left_ns(asking->deadline) > 0;
@@ -455,7 +468,7 @@ static bool on_queued(struct asking *asking, struct dm_answer *ret_answer)
 
     note_crowd(asking);
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     first = record ? record->quorum.first : -1;
     if (record) {
         record->is_queued = true;
@@ -477,12 +490,12 @@ static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
 
     *ret_answer = answer_of(asking, dm_quorum_hold);
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_QUEUED)
         note_passed(asking, record->quorum.first);
     if (record)
         record->owned_ns = dm_clock_boot_ns();
-    ret_answer->is_partial = dm_quorum_is_partial(asking->all, asking->ask->attempt, asking->ask->place);
+    ret_answer->is_partial = dm_quorum_is_partial(asking->all, asking->question->attempt, asking->question->place);
     dm_mutex_unlock(&asking->all->lock);
     if (ret_answer->verdict == DM_SAYS_OWNED)
         return ENDED;
@@ -499,7 +512,7 @@ static void note_behind(struct asking *asking, bool *ret_is_dash)
 
     note_crowd(asking);
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     if (record)
         said = record->quorum.legs[record->quorum.first].said.verdict;
     if (said == DM_SAYS_FULL)
@@ -528,7 +541,7 @@ static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
     if (asking->dashes == 0 || is_dash)
         pause(asking);
     if (is_dash)
-        begin(asking, DM_QUORUM_DASH, choose_first(asking, asking->may_queue));
+        begin(asking, DM_QUORUM_DASH, choose_first(asking, asking->question->acquire.may_queue));
     else
         begin(asking, DM_QUORUM_TURN, next);
     return GO_ON;
@@ -545,7 +558,7 @@ static bool on_more(struct asking *asking, struct dm_answer *ret_answer)
         return on_behind(asking, ret_answer);
     pause(asking);
     dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->ask->attempt);
+    record = dm_quorum_find(asking->all, asking->question->attempt);
     if (record)
         dm_quorum_ask_more(&record->quorum, dm_clock_boot_ns());
     dm_mutex_unlock(&asking->all->lock);
@@ -575,22 +588,16 @@ static bool follow(struct asking *asking, enum dm_quorum_step step, struct dm_an
 
 /* ---- operations -------------------------------------------------------------------------- */
 
-struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                   char ret_reason[DM_REASON_ROOM])
+struct dm_answer dm_quorum_acquire(struct dm_quorum_store *all, const struct dm_question *question,
+                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct asking asking = { .all = dm_quorum_of(store),
-                             .ask = ask,
-                             .may_queue = may_queue,
-                             .owed = owed,
-                             .owed_count = owed_count,
-                             .deadline = deadline,
-                             .reason = ret_reason,
-                             .chance = ask->attempt };
+    struct asking asking = {
+        .all = all, .question = question, .deadline = deadline, .reason = ret_reason, .chance = question->attempt
+    };
 
-    if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline)) {
-        dm_quorum_reason(store, ask->place, DM_ASKS, ret_reason);
+    if (!dm_quorum_await_able(&all->store, question->place, DM_ASKS, deadline)) {
+        dm_quorum_reason(&all->store, question->place, DM_ASKS, ret_reason);
         if (dm_deadline_left_ns(deadline) > 0)
             answer.verdict = DM_SAYS_REFUSED; /* waiting is useless */
         return answer;
@@ -604,57 +611,47 @@ struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *
     return answer;
 }
 
-/* The attempt leaves, and gives back a grant that crosses the cancel. */
-struct dm_answer dm_quorum_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                                  char ret_reason[DM_REASON_ROOM])
+/* An attempt that cancels gives back a grant that crosses the cancel. */
+struct dm_answer dm_quorum_leave(struct dm_quorum_store *all, const struct dm_question *question,
+                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_answer answer = release(dm_quorum_of(store), ask, DM_END_UNLOCKED, -1, true, deadline);
+    bool is_cancel = question->op == DM_OP_CANCEL;
+    const struct dm_question back = is_cancel ? release_of(question) : *question;
+    struct dm_answer answer = release(all, &back, -1, is_cancel, deadline);
 
     if (answer.verdict == DM_SAYS_NOTHING) {
-        dm_quorum_reason(store, ask->place, DM_ASKS, ret_reason);
+        dm_quorum_reason(&all->store, question->place, DM_ASKS, ret_reason);
         return answer;
     }
-    drop(dm_quorum_of(store), ask->attempt);
-    answer.verdict = DM_SAYS_DONE;
+    drop(all, question->attempt);
+    if (is_cancel)
+        answer.verdict = DM_SAYS_DONE;
     return answer;
 }
 
-struct dm_answer dm_quorum_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+bool dm_quorum_submit_release(struct dm_quorum_store *all, const struct dm_question *question, dm_answers_fn done,
+                              void *user)
 {
-    struct dm_answer answer = release(dm_quorum_of(store), ask, end, -1, false, deadline);
-
-    if (answer.verdict == DM_SAYS_NOTHING)
-        dm_quorum_reason(store, ask->place, DM_ASKS, ret_reason);
-    else
-        drop(dm_quorum_of(store), ask->attempt);
-    return answer;
-}
-
-bool dm_quorum_post_one_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                dm_answers_fn handler, void *user)
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
     struct dm_quorum_record *record;
     unsigned servers;
     uint64_t round = 0;
 
     dm_mutex_lock(&all->lock);
-    servers = begin_release(all, ask, -1, &round);
-    record = dm_quorum_find(all, ask->attempt);
+    servers = begin_release(all, question, -1, &round);
+    record = dm_quorum_find(all, question->attempt);
     if (record && servers) {
-        record->on_released = handler;
+        record->on_released = done;
         record->user = user;
         record->released_ns = dm_clock_boot_ns();
     } else if (record) {
-        dm_quorum_drop_record(all, ask->attempt);
+        dm_quorum_drop_record(all, question->attempt);
     }
     dm_mutex_unlock(&all->lock);
     if (!record)
         return false; /* without memory */
     if (!servers)
-        handler(user, &(struct dm_answer){ .verdict = DM_SAYS_DONE }, 1, NULL);
+        done(user, &(struct dm_answer){ .verdict = DM_SAYS_DONE }, 1, NULL);
     else
-        dm_quorum_post_release(all, ask, end, round, servers);
+        dm_quorum_post_release(all, question, round, servers);
     return true;
 }

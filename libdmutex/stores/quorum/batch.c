@@ -337,16 +337,17 @@ static void note_posted(struct part *part, bool is_posted)
  * lower.
  */
 static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_child *child,
-                     const struct dm_renewal *renewal, struct dm_quorum_record *record)
+                     const struct dm_question *renewal, struct dm_quorum_record *record)
 {
     struct part *part = new_part(batch, child, DM_QUORUM_TRY);
-    const struct dm_ask ask = { .place = renewal->place,
-                                .thread = renewal->thread,
-                                .attempt = renewal->attempt,
-                                .request = renewal->request,
-                                .lease_ms = renewal->lease_ms,
-                                .is_robust = record->is_robust,
-                                .seen = batch->items[index].token - 1 };
+    const struct dm_question try = { .op = DM_OP_ACQUIRE,
+                                     .place = renewal->place,
+                                     .thread = renewal->thread,
+                                     .attempt = renewal->attempt,
+                                     .request = renewal->request,
+                                     .lease_ms = renewal->lease_ms,
+                                     .is_robust = record->is_robust,
+                                     .seen = batch->items[index].token - 1 };
     bool is_posted, was_touched = record->quorum.legs[child->index].is_touched;
 
     if (!part)
@@ -354,7 +355,7 @@ static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_
     part->index[0] = (uint8_t)index;
     part->count = 1;
     dm_quorum_send(&record->quorum, child->index, DM_QUORUM_TRY);
-    is_posted = dm_store_post_acquire(child->store, &ask, false, NULL, 0, part_answered, part);
+    is_posted = dm_store_submit(child->store, &try, 1, part_answered, part);
     if (!is_posted) {
         dm_quorum_take(&record->quorum, child->index, DM_QUORUM_TRY, 0, NULL);
         record->quorum.legs[child->index].is_touched = was_touched;
@@ -363,7 +364,7 @@ static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_
 }
 
 static void post_renewals_to(struct dm_quorum_batch *batch, struct dm_quorum_child *child,
-                             const struct dm_renewal *renewals, struct dm_renewal *room)
+                             const struct dm_question *renewals, struct dm_question *room)
 {
     struct part *part = new_part(batch, child, DM_QUORUM_RENEW);
 
@@ -376,19 +377,19 @@ static void post_renewals_to(struct dm_quorum_batch *batch, struct dm_quorum_chi
             post_try(batch, i, child, &renewals[i], record);
         } else if (part) {
             room[part->count] = renewals[i];
-            room[part->count].is_part = true;
-            room[part->count].token = batch->items[i].token;
+            room[part->count].renew.is_part = true;
+            room[part->count].renew.token = batch->items[i].token;
             part->index[part->count++] = (uint8_t)i;
         }
     }
     if (part)
-        note_posted(part, part->count && dm_store_post_renew(child->store, room, part->count, part_answered, part));
+        note_posted(part, part->count && dm_store_submit(child->store, room, part->count, part_answered, part));
 }
 
-static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const struct dm_renewal *renewals, int count,
+static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const struct dm_question *renewals, int count,
                                              dm_answers_fn handler, void *user)
 {
-    struct dm_renewal *room = calloc((size_t)count, sizeof *room);
+    struct dm_question *room = calloc((size_t)count, sizeof *room);
     uint32_t lease_ms = DM_LEASE_MAX_MS;
     struct dm_quorum_batch *batch;
 
@@ -420,10 +421,10 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
 }
 
 /* Posts the parts under the store's lock, so that no answer is counted before all parts are on their way. */
-bool dm_quorum_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                          void *user)
+bool dm_quorum_submit_renewals(struct dm_quorum_store *all, const struct dm_question *renewals, int count,
+                               dm_answers_fn done, void *user)
 {
-    return post_renewals(dm_quorum_of(store), renewals, count, handler, user) != NULL;
+    return post_renewals(all, renewals, count, done, user) != NULL;
 }
 
 /* ---- one renewal, awaited ---------------------------------------------------------------- */
@@ -446,10 +447,10 @@ static struct dm_answer confirmed_answer(struct dm_quorum_batch *batch)
  * A child that could not be asked at first, as in a young process, is asked as soon as possible, because the others may
  * not be a majority.
  */
-static void ask_late(struct dm_quorum_batch *batch, const struct dm_renewal *renewal)
+static void ask_late(struct dm_quorum_batch *batch, const struct dm_question *renewal)
 {
     struct dm_quorum_store *all = batch->all;
-    struct dm_renewal room;
+    struct dm_question room;
 
     dm_mutex_lock(&all->lock);
     for (int i = 0; i < all->count; i++) {
@@ -500,10 +501,9 @@ static void await_all_answers(struct dm_quorum_store *all, uint64_t attempt, con
     } while (open && dm_deadline_left_ns(&soon) > 0);
 }
 
-struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal *renewal,
+struct dm_answer dm_quorum_renew(struct dm_quorum_store *all, const struct dm_question *renewal,
                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_quorum_store *all = dm_quorum_of(store);
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     struct dm_quorum_batch *batch;
 
@@ -517,22 +517,22 @@ struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal
         leave(batch);
     }
     if (answer.verdict == DM_SAYS_NOTHING)
-        dm_quorum_reason(store, renewal->place, DM_ASKS, ret_reason);
+        dm_quorum_reason(&all->store, renewal->place, DM_ASKS, ret_reason);
     return answer;
 }
 
 /* ---- polls ------------------------------------------------------------------------------- */
 
 /* The server where the attempt waits; for a name to be served, the one where turns are taken. */
-static int server_of(struct dm_quorum_store *all, const struct dm_ask *ask)
+static int server_of(struct dm_quorum_store *all, const struct dm_question *poll)
 {
-    const struct dm_quorum_record *record = dm_quorum_find(all, ask->attempt);
+    const struct dm_quorum_record *record = dm_quorum_find(all, poll->attempt);
 
-    return record ? record->quorum.first : dm_quorum_choose_first(all, ask->place, true);
+    return record ? record->quorum.first : dm_quorum_choose_first(all, poll->place, true);
 }
 
-static void post_polls_to(struct dm_quorum_batch *batch, struct dm_quorum_child *child, const struct dm_ask *asks,
-                          const uint8_t *servers, struct dm_ask *room)
+static void post_polls_to(struct dm_quorum_batch *batch, struct dm_quorum_child *child, const struct dm_question *polls,
+                          const uint8_t *servers, struct dm_question *room)
 {
     struct part *part = new_part(batch, child, DM_QUORUM_NONE);
     bool is_posted;
@@ -540,39 +540,38 @@ static void post_polls_to(struct dm_quorum_batch *batch, struct dm_quorum_child 
     for (int i = 0; part && i < batch->count; i++) {
         if (servers[i] != child->index)
             continue;
-        room[part->count] = asks[i];
+        room[part->count] = polls[i];
         part->index[part->count++] = (uint8_t)i;
     }
     if (!part)
         return;
-    is_posted = part->count && dm_store_post_poll(child->store, room, part->count, part_answered, part);
+    is_posted = part->count && dm_store_submit(child->store, room, part->count, part_answered, part);
     for (int i = 0; !is_posted && i < part->count; i++)
-        batch->items[part->index[i]].must_ask = asks[part->index[i]].attempt != 0;
+        batch->items[part->index[i]].must_ask = polls[part->index[i]].attempt != 0;
     note_posted(part, is_posted);
 }
 
-bool dm_quorum_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
-                         void *user)
+bool dm_quorum_submit_polls(struct dm_quorum_store *all, const struct dm_question *polls, int count, dm_answers_fn done,
+                            void *user)
 {
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    struct dm_ask *room = calloc((size_t)count, sizeof *room);
+    struct dm_question *room = calloc((size_t)count, sizeof *room);
     struct dm_quorum_batch *batch;
     uint8_t servers[DM_BATCH];
 
     dm_mutex_lock(&all->lock);
-    batch = room ? new_batch(all, count, true, DM_LEASE_DEFAULT_MS, handler, user) : NULL;
+    batch = room ? new_batch(all, count, true, DM_LEASE_DEFAULT_MS, done, user) : NULL;
     for (int i = 0; batch && i < count; i++) {
-        struct dm_quorum_record *record = dm_quorum_find(all, asks[i].attempt);
+        struct dm_quorum_record *record = dm_quorum_find(all, polls[i].attempt);
 
-        batch->items[i].attempt = asks[i].attempt;
-        servers[i] = (uint8_t)server_of(all, &asks[i]);
+        batch->items[i].attempt = polls[i].attempt;
+        servers[i] = (uint8_t)server_of(all, &polls[i]);
         if (record) {
             batch->items[i].round = record->quorum.round;
             record->used_ns = dm_clock_boot_ns();
         }
     }
     for (int i = 0; batch && i < all->count; i++)
-        post_polls_to(batch, &all->children[i], asks, servers, room);
+        post_polls_to(batch, &all->children[i], polls, servers, room);
     if (batch)
         batch->parts--;
     dm_mutex_unlock(&all->lock);

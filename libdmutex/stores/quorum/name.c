@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/attrs.h"
 #include "stores/quorum/parts.h"
 
 /* How many children have said so. */
@@ -37,24 +38,34 @@ static enum dm_verdict decide(struct dm_quorum_store *all, const struct votes *v
     return DM_SAYS_NOTHING;
 }
 
+static struct dm_question try_of(const struct dm_question *question)
+{
+    struct dm_question try = *question;
+
+    try.op = DM_OP_ACQUIRE;
+    memset(&try.acquire, 0, sizeof try.acquire);
+    return try;
+}
+
 /*
  * Asks the servers that do not have the hold; later also those that want the text of the script.  Returns the servers
  * whose answers are to come.
  */
-static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_ask *ask, bool is_first)
+static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_question *question, bool is_first)
 {
+    const struct dm_question try = try_of(question);
     struct dm_quorum_record *record;
     int64_t now_ns = dm_clock_boot_ns();
     unsigned open = 0;
 
     dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, ask->attempt);
+    record = dm_quorum_find(all, question->attempt);
     for (int i = 0; record && i < all->count; i++) {
         bool must = is_first ? dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY
                              : record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN;
 
-        if (must && dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
-            dm_quorum_post_acquire(all, record, i, DM_QUORUM_TRY, ask, NULL, 0);
+        if (must && dm_store_is_able(all->children[i].store, question->place, DM_ASKS))
+            dm_quorum_post_acquire(all, record, i, DM_QUORUM_TRY, &try);
         open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
     }
     dm_mutex_unlock(&all->lock);
@@ -65,151 +76,85 @@ static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_ask *as
  * Servers that do not have the hold yet also know of the death, and would report it to the next owner, so they are
  * asked once more.
  */
-static void join(struct dm_quorum_store *all, const struct dm_ask *ask, const struct dm_deadline *deadline)
+static void join(struct dm_quorum_store *all, const struct dm_question *question, const struct dm_deadline *deadline)
 {
     struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
-    unsigned open = ask_missing(all, ask, true);
+    unsigned open = ask_missing(all, question, true);
 
     while (open && dm_deadline_left_ns(&soon) > 0) {
-        dm_quorum_read(all, ask->attempt, open, &soon);
-        open = ask_missing(all, ask, false);
+        dm_quorum_read(all, question->attempt, open, &soon);
+        open = ask_missing(all, question, false);
     }
 }
 
-enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,
-                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+/*
+ * How a majority decides about each operation:
+ *
+ *   consistent   the servers that do not have the hold yet join it first
+ *   force        every server is asked with patience: on one that is left out, the holder keeps the lock
+ *   drop         one server where the name is in use is enough for BUSY, unless a majority has dropped the name
+ *   info         the answers are summed up
+ */
+static enum dm_verdict against_of(enum dm_op op)
 {
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    struct votes votes = { 0 };
-
-    dm_quorum_await_all(store, ask->place, deadline);
-    join(all, ask, deadline);
-    for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
-
-        if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
-            vote(&votes, dm_store_consistent(all->children[i].store, ask, &until, ret_reason));
-    }
-    return decide(all, &votes, ask->place, DM_SAYS_UNKNOWN, ret_reason);
+    if (op == DM_OP_CONSISTENT)
+        return DM_SAYS_UNKNOWN;
+    return op == DM_OP_DROP ? DM_SAYS_BUSY : DM_SAYS_NOTHING;
 }
 
-enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *place,
-                                const struct dm_deadline *deadline, bool *ret_must_serve,
-                                char ret_reason[DM_REASON_ROOM])
+/* Answers of servers, side by side. */
+struct answers {
+    struct votes votes;
+    bool is_wanted;                     /* by any server */
+    union dm_more more[DM_QUORUM_MOST]; /* of those that are done */
+};
+
+static DM_OWN_FRAME void ask_child(struct dm_quorum_child *child, const struct dm_question *question,
+                                   struct answers *answers, const struct dm_deadline *deadline, char *ret_reason)
 {
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    struct votes votes = { 0 };
-    bool must_serve = false, is_any = false;
-    enum dm_verdict verdict;
+    struct dm_question one = *question;
+    struct dm_answer answer;
 
-    if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
-        return decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
-    dm_quorum_await_all(store, place, deadline); /* on a server that is left out, the holder keeps the lock */
-    for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_share(all, i, deadline);
-
-        if (!dm_store_is_able(all->children[i].store, place, DM_ASKS))
-            continue;
-        vote(&votes, dm_store_force(all->children[i].store, place, &until, &must_serve, ret_reason));
-        is_any = is_any || must_serve;
-    }
-    verdict = decide(all, &votes, place, DM_SAYS_NOTHING, ret_reason);
-    if (verdict == DM_SAYS_DONE)
-        *ret_must_serve = is_any;
-    return verdict;
+    if (!dm_store_is_able(child->store, question->place, DM_ASKS))
+        return;
+    one.ret_more = &answers->more[answers->votes.done];
+    answer = dm_store_ask(child->store, &one, deadline, ret_reason);
+    vote(&answers->votes, answer.verdict);
+    answers->is_wanted = answers->is_wanted || answer.is_wanted;
 }
 
-/* One server where the name is in use is enough for BUSY, unless a majority has dropped the name. */
-enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
-                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+static void sum_up(const struct dm_quorum_store *all, const struct answers *answers, struct dm_info *ret_info)
 {
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    struct votes votes = { 0 };
-    enum dm_verdict verdict;
+    const struct dm_info *infos[DM_QUORUM_MOST];
 
-    if (!dm_quorum_await_able(store, place, DM_ASKS, deadline))
-        return decide(all, &votes, place, DM_SAYS_BUSY, ret_reason);
-    dm_quorum_await_all(store, place, deadline);
-    for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
-
-        if (dm_store_is_able(all->children[i].store, place, DM_ASKS))
-            vote(&votes, dm_store_drop(all->children[i].store, place, is_anonymous, &until, ret_reason));
-    }
-    verdict = decide(all, &votes, place, DM_SAYS_BUSY, ret_reason);
-    return verdict == DM_SAYS_NOTHING && votes.against ? DM_SAYS_BUSY : verdict;
+    for (int i = 0; i < answers->votes.done; i++)
+        infos[i] = &answers->more[i].info;
+    *ret_info = dm_quorum_sum_up(all, infos, answers->votes.done);
 }
 
-/* ---- looking ----------------------------------------------------------------------------- */
-
-enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-    struct dm_info infos[DM_QUORUM_MOST];
-    const struct dm_info *answers[DM_QUORUM_MOST];
-    struct votes votes = { 0 };
-    enum dm_verdict verdict;
-
-    if (!dm_quorum_await_able(store, ask->place, DM_ASKS, deadline))
-        return decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
-    dm_quorum_await_all(store, ask->place, deadline);
-    for (int i = 0; i < all->count; i++) {
-        struct dm_deadline until = dm_quorum_short_share(all, i, votes.done, deadline);
-
-        answers[votes.done] = &infos[votes.done];
-        if (dm_store_is_able(all->children[i].store, ask->place, DM_ASKS))
-            vote(&votes, dm_store_info(all->children[i].store, ask, &until, &infos[votes.done], ret_reason));
-    }
-    verdict = decide(all, &votes, ask->place, DM_SAYS_NOTHING, ret_reason);
-    if (verdict == DM_SAYS_DONE)
-        *ret_info = dm_quorum_sum_up(all, answers, votes.done);
-    return verdict;
-}
-
-/* ---- conditions -------------------------------------------------------------------------- */
-
-struct dm_answer dm_quorum_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
-                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    (void)store;
-    (void)ask;
-    (void)leaving;
-    (void)deadline;
-    (void)ret_reason;
-    return (struct dm_answer){ .verdict = DM_SAYS_UNSUPPORTED };
-}
-
-struct dm_answer dm_quorum_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                       char ret_reason[DM_REASON_ROOM])
-{
-    (void)store;
-    (void)ask;
-    (void)deadline;
-    (void)ret_is_signalled;
-    (void)ret_reason;
-    return (struct dm_answer){ .verdict = DM_SAYS_UNSUPPORTED };
-}
-
-struct dm_signalled dm_quorum_cond_signal(struct dm_store *store, const struct dm_signal *signal,
-                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
-{
-    (void)store;
-    (void)signal;
-    (void)deadline;
-    (void)ret_reason;
-    return (struct dm_signalled){ .verdict = DM_SAYS_UNSUPPORTED };
-}
-
-/* Nobody can wait, so there is nothing to delete. */
-enum dm_verdict dm_quorum_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
+struct dm_answer dm_quorum_ask_each(struct dm_quorum_store *all, const struct dm_question *question,
                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    (void)store;
-    (void)condition;
-    (void)is_anonymous;
-    (void)deadline;
-    (void)ret_reason;
-    return DM_SAYS_DONE;
+    enum dm_op op = question->op;
+    struct answers answers = { 0 };
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    if (op == DM_OP_CONSISTENT || dm_quorum_await_able(&all->store, question->place, DM_ASKS, deadline)) {
+        dm_quorum_await_all(&all->store, question->place, deadline);
+        if (op == DM_OP_CONSISTENT)
+            join(all, question, deadline);
+        for (int i = 0; i < all->count; i++) {
+            struct dm_deadline until = op == DM_OP_FORCE ? dm_quorum_share(all, i, deadline)
+                                                         : dm_quorum_short_share(all, i, answers.votes.done, deadline);
+
+            ask_child(&all->children[i], question, &answers, &until, ret_reason);
+        }
+    }
+    answer.verdict = decide(all, &answers.votes, question->place, against_of(op), ret_reason);
+    if (op == DM_OP_DROP && answer.verdict == DM_SAYS_NOTHING && answers.votes.against)
+        answer.verdict = DM_SAYS_BUSY;
+    answer.is_wanted = answer.verdict == DM_SAYS_DONE && answers.is_wanted;
+    if (op == DM_OP_INFO && answer.verdict == DM_SAYS_DONE)
+        sum_up(all, &answers, &question->ret_more->info);
+    return answer;
 }

@@ -153,7 +153,7 @@ int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *p
 struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t attempt);
 
 /* The attempt's record, made if there is none; NULL without memory. */
-struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_ask *ask);
+struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_question *question);
 
 void dm_quorum_drop_record(struct dm_quorum_store *all, uint64_t attempt);
 
@@ -180,13 +180,12 @@ void dm_quorum_note_news(struct dm_quorum_record *record);
 void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers,
                     const struct dm_deadline *deadline);
 
-/* Posts TRY or QUEUE; the answer goes into the record, if that is still in the same round. */
+/* Submits a TRY or QUEUE; the answer goes into the record, if that is still in the same round. */
 void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
-                            enum dm_quorum_question question, const struct dm_ask *ask, const struct dm_owed *owed,
-                            int owed_count);
+                            enum dm_quorum_question kind, const struct dm_question *question);
 
-/* Without the lock: posts the release to each server for which dm_quorum_send() said so. */
-void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
+/* Without the lock: submits the release to each server for which dm_quorum_send() said so. */
+void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_question *question, uint64_t round,
                             unsigned servers);
 
 /*
@@ -205,24 +204,23 @@ int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *co
 /* What the children say together: the agreed owner, and the largest of the other numbers. */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
 
-/* ---- operations: ask.c, batch.c, name.c, view.c ----------------------------------------- */
+/* ---- questions: ask.c, batch.c, name.c, view.c ------------------------------------------ */
 
-struct dm_answer dm_quorum_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                   const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                   char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_quorum_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                                  char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_quorum_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
+struct dm_answer dm_quorum_acquire(struct dm_quorum_store *all, const struct dm_question *question,
                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-bool dm_quorum_post_one_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                dm_answers_fn handler, void *user);
 
-struct dm_answer dm_quorum_renew(struct dm_store *store, const struct dm_renewal *renewal,
+/* Cancel or release: the attempt leaves. */
+struct dm_answer dm_quorum_leave(struct dm_quorum_store *all, const struct dm_question *question,
                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-bool dm_quorum_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                          void *user);
-bool dm_quorum_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
-                         void *user);
+bool dm_quorum_submit_release(struct dm_quorum_store *all, const struct dm_question *question, dm_answers_fn done,
+                              void *user);
+
+struct dm_answer dm_quorum_renew(struct dm_quorum_store *all, const struct dm_question *question,
+                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+bool dm_quorum_submit_renewals(struct dm_quorum_store *all, const struct dm_question *renewals, int count,
+                               dm_answers_fn done, void *user);
+bool dm_quorum_submit_polls(struct dm_quorum_store *all, const struct dm_question *polls, int count, dm_answers_fn done,
+                            void *user);
 
 /* Without the lock: ends the batches that have waited long enough; called in the loop's turns. */
 void dm_quorum_end_batches(struct dm_quorum_store *all);
@@ -230,25 +228,11 @@ void dm_quorum_end_batches(struct dm_quorum_store *all);
 /* The earliest time at which a batch will have waited long enough; DM_NEVER: there is none. */
 int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
 
-enum dm_verdict dm_quorum_consistent(struct dm_store *store, const struct dm_ask *ask,
-                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_quorum_force(struct dm_store *store, const struct dm_place *place,
-                                const struct dm_deadline *deadline, bool *ret_must_serve,
-                                char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_quorum_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
-                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_quorum_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                               struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+/* Consistent, force, drop, info. */
+struct dm_answer dm_quorum_ask_each(struct dm_quorum_store *all, const struct dm_question *question,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
 enum dm_verdict dm_quorum_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
                                char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_quorum_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
-                                     const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_quorum_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                       const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                       char ret_reason[DM_REASON_ROOM]);
-struct dm_signalled dm_quorum_cond_signal(struct dm_store *store, const struct dm_signal *signal,
-                                          const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_quorum_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
-                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
 #endif

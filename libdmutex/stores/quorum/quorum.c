@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "store/drivers.h"
 #include "stores/quorum/parts.h"
 
@@ -124,9 +125,14 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
     return 0;
 }
 
+static uint32_t spread(struct dm_store *store, const struct dm_place *place)
+{
+    return dm_store_spread(dm_quorum_of(store)->children[0].store, place);
+}
+
 /* The waiting thread reads the inbox where its attempt waits, the loop thread reads the others. */
-static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                          int cancel_state)
+static bool sleep_reading(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline, int cancel_state)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
     int first;
@@ -134,7 +140,7 @@ static bool sleep_reading(struct dm_store *store, const struct dm_place *place, 
     dm_mutex_lock(&all->lock);
     first = dm_quorum_choose_first(all, place, true);
     dm_mutex_unlock(&all->lock);
-    return dm_store_sleep(all->children[first].store, place, deadline, cancel_state);
+    return dm_store_sleep(all->children[first].store, place, way, deadline, cancel_state);
 }
 
 /* For the life of the process a quorum counts as one server: servers come and go, and none is believed alone. */
@@ -157,6 +163,47 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
         ret_traffic->messages += of.messages;
         ret_traffic->reconnects += of.reconnects;
     }
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+/* There are no conditions, because a signal to several servers would wake several waiters. */
+static struct dm_answer ask(struct dm_store *store, const struct dm_question *question,
+                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    switch (question->op) {
+    case DM_OP_ACQUIRE:
+        return dm_quorum_acquire(all, question, deadline, ret_reason);
+    case DM_OP_CANCEL:
+    case DM_OP_RELEASE:
+        return dm_quorum_leave(all, question, deadline, ret_reason);
+    case DM_OP_RENEW:
+        return dm_quorum_renew(all, question, deadline, ret_reason);
+    case DM_OP_CONSISTENT:
+    case DM_OP_FORCE:
+    case DM_OP_DROP:
+    case DM_OP_INFO:
+        return dm_quorum_ask_each(all, question, deadline, ret_reason);
+    case DM_OP_COND_DROP:
+        return (struct dm_answer){ .verdict = DM_SAYS_DONE }; /* nobody can wait, so there is nothing to delete */
+    default:
+        return (struct dm_answer){ .verdict = DM_SAYS_UNSUPPORTED };
+    }
+}
+
+static bool submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                   void *user)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    if (questions->op == DM_OP_RELEASE)
+        return dm_quorum_submit_release(all, questions, done, user);
+    if (questions->op == DM_OP_RENEW)
+        return dm_quorum_submit_renewals(all, questions, count, done, user);
+    DM_BUG(questions->op != DM_OP_POLL); /* a quorum is no part of another, and has a shorter way to ask */
+    return dm_quorum_submit_polls(all, questions, count, done, user);
 }
 
 /* ---- the loop thread --------------------------------------------------------------------- */
@@ -282,6 +329,10 @@ static void free_unused(struct dm_store *store)
 static const struct dm_store_ops ops = {
     .place = place,
     .lane = lane,
+    .spread = spread,
+    .ask = ask,
+    .submit = submit,
+    .view = dm_quorum_view,
     .is_able = dm_quorum_is_able,
     .want = dm_quorum_want,
     .await_able = dm_quorum_await_able,
@@ -289,22 +340,6 @@ static const struct dm_store_ops ops = {
     .reason = dm_quorum_reason,
     .origin = origin,
     .count = count,
-    .acquire = dm_quorum_acquire,
-    .cancel = dm_quorum_cancel,
-    .release = dm_quorum_release,
-    .renew = dm_quorum_renew,
-    .consistent = dm_quorum_consistent,
-    .force = dm_quorum_force,
-    .drop = dm_quorum_drop,
-    .info = dm_quorum_info,
-    .view = dm_quorum_view,
-    .cond_wait = dm_quorum_cond_wait,
-    .cond_cancel = dm_quorum_cond_cancel,
-    .cond_signal = dm_quorum_cond_signal,
-    .cond_drop = dm_quorum_cond_drop,
-    .post_release = dm_quorum_post_one_release,
-    .post_poll = dm_quorum_post_poll,
-    .post_renew = dm_quorum_post_renew,
     .work = work,
     .look = look,
     .watch = watch,

@@ -88,9 +88,9 @@ static void sweep(struct dm_quorum_store *all, int64_t now_ns)
     all->sweep_at = 2 * all->record_count + SWEEP_LEAST;
 }
 
-struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_ask *ask)
+struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, const struct dm_question *question)
 {
-    struct dm_quorum_record *record = dm_quorum_find(all, ask->attempt);
+    struct dm_quorum_record *record = dm_quorum_find(all, question->attempt);
     int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_QUORUM);
@@ -101,12 +101,12 @@ struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, cons
         if (!record)
             return NULL;
         all->rounds += ROUNDS;
-        dm_quorum_init(&record->quorum, all->count, ask->lease_ms, all->rounds);
-        record->attempt = ask->attempt;
-        record->thread = ask->thread;
-        record->is_robust = ask->is_robust;
-        record->next = *chain_of(all, ask->attempt);
-        *chain_of(all, ask->attempt) = record;
+        dm_quorum_init(&record->quorum, all->count, question->lease_ms, all->rounds);
+        record->attempt = question->attempt;
+        record->thread = question->thread;
+        record->is_robust = question->is_robust;
+        record->next = *chain_of(all, question->attempt);
+        *chain_of(all, question->attempt) = record;
         all->record_count++;
     }
     record->used_ns = now_ns;
@@ -265,8 +265,8 @@ void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned serv
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* A request about one attempt that is under way to one child. */
-struct question {
+/* A question about one attempt that is under way to one child. */
+struct asked {
     struct dm_quorum_child *child;
     uint64_t attempt;
     uint64_t round;
@@ -274,14 +274,14 @@ struct question {
     int64_t sent_ns;
 };
 
-static struct question *make_question(struct dm_quorum_child *child, uint64_t attempt, uint64_t round,
-                                      enum dm_quorum_question kind)
+static struct asked *make_asked(struct dm_quorum_child *child, uint64_t attempt, uint64_t round,
+                                enum dm_quorum_question kind)
 {
-    struct question *question = malloc(sizeof *question);
+    struct asked *asked = malloc(sizeof *asked);
 
-    if (question)
-        *question = (struct question){ child, attempt, round, kind, dm_clock_boot_ns() };
-    return question;
+    if (asked)
+        *asked = (struct asked){ child, attempt, round, kind, dm_clock_boot_ns() };
+    return asked;
 }
 
 /* The end of a posted release, whose handler must be called without the lock. */
@@ -362,20 +362,20 @@ static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
 }
 
 /* answers NULL: there will be none. */
-static void answer_question(const struct question *question, const struct dm_answer *answers)
+static void take_answer(const struct asked *asked, const struct dm_answer *answers)
 {
-    struct dm_quorum_store *all = question->child->all;
+    struct dm_quorum_store *all = asked->child->all;
     struct released released = { 0 };
     struct dm_quorum_record *record;
 
     dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, question->attempt);
-    if (record && record->quorum.round == question->round) {
-        dm_quorum_take(&record->quorum, question->child->index, question->kind, question->sent_ns, answers);
+    record = dm_quorum_find(all, asked->attempt);
+    if (record && record->quorum.round == asked->round) {
+        dm_quorum_take(&record->quorum, asked->child->index, asked->kind, asked->sent_ns, answers);
         dm_quorum_note_news(record);
-        if (question->kind == DM_QUORUM_QUEUE)
-            note_queue(question->child, &record->quorum.legs[question->child->index]);
-        if (question->kind == DM_QUORUM_RELEASE)
+        if (asked->kind == DM_QUORUM_QUEUE)
+            note_queue(asked->child, &record->quorum.legs[asked->child->index]);
+        if (asked->kind == DM_QUORUM_RELEASE)
             settle_release(all, record, &released);
     }
     dm_mutex_unlock(&all->lock);
@@ -384,84 +384,77 @@ static void answer_question(const struct question *question, const struct dm_ans
 }
 
 /* A dm_answers_fn. */
-static void question_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
+static void answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
-    struct question *question = user;
-    struct dm_quorum_child *child = question->child;
+    struct asked *asked = user;
+    struct dm_quorum_child *child = asked->child;
     struct dm_answer said;
 
     (void)count; /* 1 */
     dm_mutex_lock(&child->all->lock);
-    answers = dm_quorum_doubted(child->all, question->attempt, question->kind, answers, &said);
+    answers = dm_quorum_doubted(child->all, asked->attempt, asked->kind, answers, &said);
     dm_quorum_note_answer(child, answers, refusal, dm_clock_boot_ns());
     dm_mutex_unlock(&child->all->lock);
-    answer_question(question, answers);
-    free(question);
+    take_answer(asked, answers);
+    free(asked);
 }
 
-/* A child that joins a hold must give a token at least as high as the hold's (Q6). */
-static struct dm_ask as_part(const struct dm_quorum_record *record, const struct dm_ask *ask)
-{
-    struct dm_ask part = *ask;
-
-    if (record->quorum.token > part.seen)
-        part.seen = record->quorum.token - 1;
-    return part;
-}
-
+/* Submits a question about the record's attempt, as a part of a quorum. */
 void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
-                            enum dm_quorum_question question, const struct dm_ask *ask, const struct dm_owed *owed,
-                            int owed_count)
+                            enum dm_quorum_question kind, const struct dm_question *question)
 {
     struct dm_quorum_child *child = &all->children[server];
-    struct dm_ask part = as_part(record, ask);
+    struct dm_question part = *question;
     bool was_touched = record->quorum.legs[server].is_touched;
-    struct question *posted = make_question(child, record->attempt, record->quorum.round, question);
+    struct asked *asked = make_asked(child, record->attempt, record->quorum.round, kind);
 
     dm_assert_held(DM_RANK_QUORUM);
-    dm_quorum_send(&record->quorum, server, question);
-    if (posted) {
-        dm_quorum_note_sent(child, posted->sent_ns);
-        if (dm_store_post_acquire(child->store, &part, question == DM_QUORUM_QUEUE, owed, owed_count, question_answered,
-                                  posted))
+    part.acquire.may_queue = kind == DM_QUORUM_QUEUE;
+    if (record->quorum.token > part.seen) /* a child that joins a hold gives a token as high as the hold's (Q6) */
+        part.seen = record->quorum.token - 1;
+    dm_quorum_send(&record->quorum, server, kind);
+    if (asked) {
+        dm_quorum_note_sent(child, asked->sent_ns);
+        if (dm_store_submit(child->store, &part, 1, answered, asked))
             return;
         child->unanswered--;
     }
-    free(posted);
-    dm_quorum_take(&record->quorum, server, question, 0, NULL);
+    free(asked);
+    dm_quorum_take(&record->quorum, server, kind, 0, NULL);
     record->quorum.legs[server].is_touched = was_touched;
 }
 
-static void post_release(struct dm_quorum_child *child, const struct dm_ask *ask, enum dm_end end, uint64_t round)
+static void post_release(struct dm_quorum_child *child, const struct dm_question *release, uint64_t round)
 {
-    struct question lost = { child, ask->attempt, round, DM_QUORUM_RELEASE, 0 };
-    struct question *question = make_question(child, ask->attempt, round, DM_QUORUM_RELEASE);
+    struct asked lost = { child, release->attempt, round, DM_QUORUM_RELEASE, 0 };
+    struct asked *asked = make_asked(child, release->attempt, round, DM_QUORUM_RELEASE);
 
     dm_mutex_lock(&child->all->lock);
     dm_quorum_note_sent(child, dm_clock_boot_ns());
     dm_mutex_unlock(&child->all->lock);
-    if (question && dm_store_post_release(child->store, ask, end, question_answered, question))
+    if (asked && dm_store_submit(child->store, release, 1, answered, asked))
         return;
+    dm_store_want(child->store, release->place, DM_ASKS);
     dm_mutex_lock(&child->all->lock);
     child->unanswered--;
     dm_mutex_unlock(&child->all->lock);
-    answer_question(&lost, NULL);
-    free(question);
+    take_answer(&lost, NULL);
+    free(asked);
 }
 
 /*
  * The home comes last: the release there grants to the next owner, whose requests would find the others busy if they
  * arrived there before the releases.
  */
-void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_ask *ask, enum dm_end end, uint64_t round,
+void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_question *release, uint64_t round,
                             unsigned servers)
 {
-    int home = dm_quorum_home(all, ask->place);
+    int home = dm_quorum_home(all, release->place);
 
     for (int i = 1; i <= all->count; i++) {
         int server = (home + i) % all->count;
 
         if (servers & 1u << server)
-            post_release(&all->children[server], ask, end, round);
+            post_release(&all->children[server], release, round);
     }
 }

@@ -136,13 +136,13 @@ static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *p
 /* The name's number decides, so that all processes start with the same server. */
 int dm_quorum_home(const struct dm_quorum_store *all, const struct dm_place *place)
 {
-    return place ? (int)(all->children[0].store->ops->spread(place) % (unsigned)all->count) : 0;
+    return place ? (int)(dm_store_spread(all->children[0].store, place) % (unsigned)all->count) : 0;
 }
 
 struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const struct dm_place *place)
 {
     dm_assert_held(DM_RANK_QUORUM);
-    return &all->crowds[place ? all->children[0].store->ops->spread(place) % DM_QUORUM_CROWDS : 0];
+    return &all->crowds[place ? dm_store_spread(all->children[0].store, place) % DM_QUORUM_CROWDS : 0];
 }
 
 /* The home, or the next suitable server. */

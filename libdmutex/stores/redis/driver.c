@@ -120,10 +120,11 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
 }
 
 /* FNV-1a of the lock's key */
-static uint32_t spread(const struct dm_place *place)
+static uint32_t spread(struct dm_store *store, const struct dm_place *place)
 {
     uint32_t hash = 2166136261u;
 
+    (void)store;
     for (size_t i = 0; i < place->length[DM_KEY_LOCK]; i++)
         hash = (hash ^ (unsigned char)place->text[DM_KEY_LOCK][i]) * 16777619u;
     return hash;
@@ -171,15 +172,15 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
  * A link's deadlines are time spans.  With a deadline by the settable clock the thread sleeps on its semaphore, and
  * leaves messages to the loop thread.
  */
-static bool sleep_reading(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                          int cancel_state)
+static bool sleep_reading(struct dm_store *store, const struct dm_place *place, enum dm_way way,
+                          const struct dm_deadline *deadline, int cancel_state)
 {
     const struct dm_member *member = member_of(store, place);
-    struct dm_link *inbox = member ? link_of(member, DM_TELLS) : NULL;
+    struct dm_link *link = member ? link_of(member, way) : NULL;
 
-    if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !inbox || !dm_link_is_ready(inbox))
+    if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !link || !dm_link_is_ready(link))
         return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
-    return dm_link_listen(inbox, deadline, cancel_state);
+    return dm_link_listen(link, deadline, cancel_state);
 }
 
 static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
@@ -229,26 +230,16 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
     }
 }
 
-/* ---- batches ----------------------------------------------------------------------------- */
-
 /* A waiter or holder needs the inbox of its group. */
-static bool post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler, void *user)
+static bool submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                   void *user)
 {
     struct dm_groups *groups = dm_redis(store)->groups;
+    bool is_kept = questions->op == DM_OP_RENEW || questions->op == DM_OP_POLL;
 
-    for (int i = 0; groups && i < count; i++)
-        dm_groups_note_use(groups, asks[i].place);
-    return dm_redis_post_poll(store, asks, count, handler, user);
-}
-
-static bool post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                       void *user)
-{
-    struct dm_groups *groups = dm_redis(store)->groups;
-
-    for (int i = 0; groups && i < count; i++)
-        dm_groups_note_use(groups, renewals[i].place);
-    return dm_redis_post_renew(store, renewals, count, handler, user);
+    for (int i = 0; groups && is_kept && i < count; i++)
+        dm_groups_note_use(groups, questions[i].place);
+    return dm_redis_submit(store, questions, count, done, user);
 }
 
 /* ---- the loop thread --------------------------------------------------------------------- */
@@ -477,13 +468,16 @@ static void free_unused(struct dm_store *store)
 }
 
 /*
- * All operations are set: store/calls.h does not check for NULL.  A call through the table costs a jump, which does not
+ * All functions are set: store/calls.h does not check for NULL.  A call through the table costs a jump, which does not
  * show next to a system call (doc/design/performance.md, "The wall").
  */
 static const struct dm_store_ops ops = {
     .place = place,
     .lane = lane,
     .spread = spread,
+    .ask = dm_redis_ask,
+    .submit = submit,
+    .view = dm_redis_view,
     .is_able = is_able,
     .want = want,
     .await_able = await_able,
@@ -491,23 +485,6 @@ static const struct dm_store_ops ops = {
     .reason = reason,
     .origin = origin,
     .count = count,
-    .acquire = dm_redis_acquire,
-    .cancel = dm_redis_cancel,
-    .release = dm_redis_release,
-    .renew = dm_redis_renew,
-    .consistent = dm_redis_consistent,
-    .force = dm_redis_force,
-    .drop = dm_redis_drop,
-    .info = dm_redis_info,
-    .view = dm_redis_view,
-    .cond_wait = dm_redis_cond_wait,
-    .cond_cancel = dm_redis_cond_cancel,
-    .cond_signal = dm_redis_cond_signal,
-    .cond_drop = dm_redis_cond_drop,
-    .post_acquire = dm_redis_post_acquire,
-    .post_release = dm_redis_post_release,
-    .post_poll = post_poll,
-    .post_renew = post_renew,
     .work = work,
     .look = look,
     .watch = watch,

@@ -15,58 +15,69 @@
  * One key is enough: the mark is a field of `state`, and the lock need not be checked, because `hold` names the holder
  * until another one comes.
  */
-enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
-                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+bool dm_redis_write_consistent(const struct dm_writing *writing, struct dm_args *args)
 {
-    struct dm_identity identity;
-    struct dm_args args;
+    const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin(&args, SCRIPT(store, consistent), 1, 1, 0))
-        return dm_redis_no_memory(ret_reason);
-    dm_redis_identify(&identity, store, ask->thread, ask->attempt);
-    dm_args_bytes(&args, ask->place->text[DM_KEY_STATE], ask->place->length[DM_KEY_STATE]);
-    dm_args_text(&args, identity.text);
-    return dm_redis_run_for_number(store, &args, SCRIPT(store, consistent), DM_SAYS_UNKNOWN, deadline, ret_reason);
+    if (!dm_redis_begin_call(writing, args, 1, 1, 0))
+        return false;
+    dm_redis_identify(writing->texts->who, writing->store, question->thread, question->attempt);
+    dm_args_bytes(args, question->place->text[DM_KEY_STATE], question->place->length[DM_KEY_STATE]);
+    dm_args_text(args, writing->texts->who);
+    return true;
+}
+
+/* Any number but 0 counts as 1: no script returns more. */
+static bool read_flag(const redisReply *reply, enum dm_verdict zero, struct dm_answer *ret_answer)
+{
+    ret_answer->verdict = reply->integer == 0 ? zero : DM_SAYS_DONE;
+    return reply->type == REDIS_REPLY_INTEGER;
+}
+
+bool dm_redis_read_consistent(const struct dm_reading *reading, struct dm_answer *ret_answer)
+{
+    return read_flag(reading->reply, DM_SAYS_UNKNOWN, ret_answer);
+}
+
+/* Nobody repeats this: a second call would break the next holder's hold (I3). */
+bool dm_redis_write_force(const struct dm_writing *writing, struct dm_args *args)
+{
+    const struct dm_place *keys = writing->questions->place;
+
+    if (!dm_redis_begin_call(writing, args, DM_KEY_COUNT, 2, 2))
+        return false;
+    dm_redis_put_keys(args, keys, DM_KEY_COUNT);
+    dm_args_text(args, keys->inbox);
+    dm_args_origin(args);
+    return true;
 }
 
 /* The words of lua/force.lua. */
 enum { BROKEN_MORE = 1 };
 
-/* Nobody repeats this: a second call would break the next holder's hold (I3). */
-enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *keys, const struct dm_deadline *deadline,
-                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM])
+bool dm_redis_read_force(const struct dm_reading *reading, struct dm_answer *ret_answer)
 {
-    struct dm_args args;
-    redisReply *reply = NULL;
-    enum dm_verdict verdict;
+    ret_answer->verdict = DM_SAYS_DONE;
+    ret_answer->is_wanted = dm_redis_number_at(reading->reply, BROKEN_MORE) == 1;
+    return dm_reply_is(reading->reply, "broken") || dm_reply_is(reading->reply, "free");
+}
 
-    if (!dm_redis_begin(&args, SCRIPT(store, force), DM_KEY_COUNT, 2, 2))
-        return dm_redis_no_memory(ret_reason);
-    dm_redis_put_keys(&args, keys, DM_KEY_COUNT);
-    dm_args_text(&args, keys->inbox);
-    dm_args_origin(&args);
-    verdict = dm_redis_run(store, &args, SCRIPT(store, force), deadline, ret_reason, &reply);
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
-    *ret_must_serve = dm_redis_number_at(reply, BROKEN_MORE) == 1;
-    if (!dm_reply_is(reply, "broken") && !dm_reply_is(reply, "free"))
-        verdict = dm_redis_nonsense(ret_reason);
-    dm_reply_free(reply);
-    return verdict;
+bool dm_redis_write_drop(const struct dm_writing *writing, struct dm_args *args)
+{
+    const struct dm_question *question = writing->questions;
+
+    if (!dm_redis_begin_call(writing, args, DM_KEY_COUNT, 2, 0))
+        return false;
+    dm_redis_put_keys(args, question->place, DM_KEY_COUNT);
+    dm_args_text(args, question->is_anonymous ? "delete" : "clean");
+    dm_args_text(args, question->place->inbox);
+    return true;
 }
 
 /* BUSY, which the script answers as 0, changes nothing on the server. */
-enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *keys, bool is_anonymous,
-                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+bool dm_redis_read_drop(const struct dm_reading *reading, struct dm_answer *ret_answer)
 {
-    struct dm_args args;
-
-    if (!dm_redis_begin(&args, SCRIPT(store, drop), DM_KEY_COUNT, 2, 0))
-        return dm_redis_no_memory(ret_reason);
-    dm_redis_put_keys(&args, keys, DM_KEY_COUNT);
-    dm_args_text(&args, is_anonymous ? "delete" : "clean");
-    dm_args_text(&args, keys->inbox);
-    return dm_redis_run_for_number(store, &args, SCRIPT(store, drop), DM_SAYS_BUSY, deadline, ret_reason);
+    return read_flag(reading->reply, DM_SAYS_BUSY, ret_answer);
 }
 
 const char *dm_redis_text_at(const redisReply *reply, size_t index)
@@ -146,28 +157,27 @@ static void read_info(const redisReply *reply, struct dm_info *ret_info)
 }
 
 /* Writes nothing on the server, so even a replica or a full server would run the script. */
-enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                              struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM])
+bool dm_redis_write_info(const struct dm_writing *writing, struct dm_args *args)
 {
-    struct dm_identity identity;
-    struct dm_args args;
-    redisReply *reply = NULL;
-    enum dm_verdict verdict;
+    const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin(&args, SCRIPT(store, info), 3, 3, 3))
-        return dm_redis_no_memory(ret_reason);
-    dm_redis_identify(&identity, store, ask->thread, ask->attempt);
-    dm_redis_put_keys(&args, ask->place, 3);
-    dm_args_text(&args, ask->attempt ? identity.text : "");
-    dm_args_number(&args, ask->lease_ms);
-    dm_args_origin(&args);
-    verdict = dm_redis_run(store, &args, SCRIPT(store, info), deadline, ret_reason, &reply);
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == INFO_COUNT)
-        read_info(reply, ret_info);
-    else
-        verdict = dm_redis_nonsense(ret_reason);
-    dm_reply_free(reply);
-    return verdict;
+    if (!dm_redis_begin_call(writing, args, 3, 3, 3))
+        return false;
+    dm_redis_identify(writing->texts->who, writing->store, question->thread, question->attempt);
+    dm_redis_put_keys(args, question->place, 3);
+    dm_args_text(args, question->attempt ? writing->texts->who : "");
+    dm_args_number(args, question->lease_ms);
+    dm_args_origin(args);
+    return true;
+}
+
+bool dm_redis_read_info(const struct dm_reading *reading, struct dm_answer *ret_answer)
+{
+    const redisReply *reply = reading->reply;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != INFO_COUNT)
+        return false;
+    read_info(reply, &reading->ret_more->info);
+    ret_answer->verdict = DM_SAYS_DONE;
+    return true;
 }

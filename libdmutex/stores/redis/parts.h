@@ -3,14 +3,13 @@
  * The lock store on a Redis or Valkey server: each operation is one script, one round trip.  lua/ and
  * doc/design/protocol.md say what the scripts promise, store/store.h what the operations promise.
  *
- *   driver.c    the table of operations; the way to the nodes
+ *   driver.c    the table of functions; the way to the nodes
+ *   ask.c       each operation's script, writer and reader; one question, awaited
+ *   post.c      questions that nobody waits for
  *   script.c    how any script call is written, run and read
- *   acquire.c   acquire
- *   release.c   cancel, release
- *   batch.c     polls and renewals
+ *   attempt.c   acquire, cancel, release, renewals and polls
  *   cond.c      conditions
  *   name.c      operations on a name, for every holder
- *   post.c      posted requests
  *   view.c      names and their data, for people
  *   message.c   messages of the inbox
  */
@@ -48,44 +47,16 @@ static inline struct dm_redis *dm_redis(const struct dm_store *store)
  */
 void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid, const char *label);
 
-/* ---- operations --------------------------------- */
+/* ---- questions: ask.c, post.c, view.c ---------------------------------------------------- */
 
-struct dm_answer dm_redis_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue,
-                                  const struct dm_owed *owed, int owed_count, const struct dm_deadline *deadline,
-                                  char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_redis_cancel(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                                 char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_redis_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end,
-                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_redis_renew(struct dm_store *store, const struct dm_renewal *renewal,
-                                const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-bool dm_redis_post_acquire(struct dm_store *store, const struct dm_ask *ask, bool may_queue, const struct dm_owed *owed,
-                           int owed_count, dm_answers_fn handler, void *user);
-bool dm_redis_post_release(struct dm_store *store, const struct dm_ask *ask, enum dm_end end, dm_answers_fn handler,
-                           void *user);
-bool dm_redis_post_poll(struct dm_store *store, const struct dm_ask *asks, int count, dm_answers_fn handler,
-                        void *user);
-bool dm_redis_post_renew(struct dm_store *store, const struct dm_renewal *renewals, int count, dm_answers_fn handler,
-                         void *user);
-enum dm_verdict dm_redis_consistent(struct dm_store *store, const struct dm_ask *ask,
-                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_redis_force(struct dm_store *store, const struct dm_place *place, const struct dm_deadline *deadline,
-                               bool *ret_must_serve, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_redis_drop(struct dm_store *store, const struct dm_place *place, bool is_anonymous,
+struct dm_answer dm_redis_ask(struct dm_store *store, const struct dm_question *question,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_redis_info(struct dm_store *store, const struct dm_ask *ask, const struct dm_deadline *deadline,
-                              struct dm_info *ret_info, char ret_reason[DM_REASON_ROOM]);
+bool dm_redis_submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                     void *user);
 enum dm_verdict dm_redis_view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
                               char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_redis_cond_wait(struct dm_store *store, const struct dm_ask *ask, const struct dm_leaving *leaving,
-                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-struct dm_answer dm_redis_cond_cancel(struct dm_store *store, const struct dm_ask *ask,
-                                      const struct dm_deadline *deadline, bool *ret_is_signalled,
-                                      char ret_reason[DM_REASON_ROOM]);
-struct dm_signalled dm_redis_cond_signal(struct dm_store *store, const struct dm_signal *signal,
-                                         const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-enum dm_verdict dm_redis_cond_drop(struct dm_store *store, const struct dm_place *condition, bool is_anonymous,
-                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* ---- messages ---------------------------------------------------------------------------- */
 
 /* Takes a message from a server.  No lock held. */
 void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_server *server);
@@ -104,21 +75,20 @@ struct dm_script {
     const char *text;
 };
 
-/* A script of lua/ by its name, in the form for this store.  The texts are constants, made by the build. */
-#define SCRIPT(store, name)                                                                               \
-    (dm_redis(store)->is_cluster ? (struct dm_script){ dm_sha_##name##_cluster, dm_lua_##name##_cluster } \
-                                 : (struct dm_script){ dm_sha_##name, dm_lua_##name })
+/* An id or a hold: see lua/_numbers.lua. */
+#define DM_IDENTITY_ROOM (DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 6)
 
-/* Identifies an attempt to the server, in the form that the script of the request expects: see lua/_numbers.lua. */
-struct dm_identity {
-    char text[DM_UUID_LENGTH + 3 * DM_ARG_DIGITS + DM_LABEL_ROOM + 6];
+/* Texts of a question that its arguments borrow: who asks, perhaps with a crowd, and one more. */
+struct dm_texts {
+    char who[DM_IDENTITY_ROOM + 2 * DM_ARG_DIGITS * (DM_CROWD_TOLD + 1)];
+    char other[DM_IDENTITY_ROOM];
 };
 
 /*
- * Write the id, "<uuid>:<thread>:<attempt>", or the hold, "<id> <lease> <mark><label>", into the room of an identity;
- * the writers return the end of the text.  A request borrows the text until its arguments are formatted.
+ * Write the id, "<uuid>:<thread>:<attempt>", or the hold, "<id> <lease> <mark><label>", and return the end of the text.
+ * dm_redis_identify() ends the id with a NUL.
  */
-void dm_redis_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt);
+void dm_redis_identify(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt);
 char *dm_redis_write_id(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt);
 char *dm_redis_write_hold(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt, uint32_t lease_ms,
                           enum dm_mark mark);
@@ -134,40 +104,63 @@ void dm_redis_put_keys(struct dm_args *args, const struct dm_place *keys, int co
 void dm_redis_send_text(struct dm_args *args, struct dm_script script);
 
 /* The keys of the mutex, and of the condition that the attempt waits on. */
-int dm_redis_count_keys(const struct dm_ask *ask);
-void dm_redis_put_all_keys(struct dm_args *args, const struct dm_ask *ask);
+int dm_redis_count_keys(const struct dm_question *question);
+void dm_redis_put_all_keys(struct dm_args *args, const struct dm_question *question);
 
 /* "1" or "0". */
 const char *dm_redis_flag(bool is_set);
 
 /*
- * Runs the script whose arguments begin with EVALSHA; sends its text if the server does not know it.  DONE with a reply
- * that is not an error, or the meaning of the error.  Frees the arguments.
+ * Runs the script whose arguments begin with EVALSHA, at the node `at`; NULL: at that of the first key.  Sends the
+ * script's text if the server does not know it.  DONE with a reply that is not an error, or the meaning of the error.
+ * Frees the arguments.
  */
-enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                             const struct dm_deadline *deadline, char *ret_reason, struct redisReply **ret_reply);
+enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_member *at, struct dm_args *args,
+                             struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
+                             struct redisReply **ret_reply);
 
-/* The same at this node, whatever the keys are; NULL: at the node of the first key. */
-enum dm_verdict dm_redis_run_at(struct dm_store *store, struct dm_member *at, struct dm_args *args,
-                                struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
-                                struct redisReply **ret_reply);
+/* ---- operations -------------------------------------------------------------------------- */
 
-/* The same for scripts that return a number: DONE for 1, `zero` for 0. */
-enum dm_verdict dm_redis_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                                        enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason);
+/* Questions to be written: several only of renewals and polls. */
+struct dm_writing {
+    const struct dm_store *store;
+    const struct dm_question *questions;
+    int count;
+    struct dm_texts *texts; /* one for each */
+};
 
-/* ---- posted requests: post.c ------------------------------------------------------- */
+/* The answer to question `index` of a reply that is not an error. */
+struct dm_reading {
+    const struct redisReply *reply;
+    int index;
+    union dm_more *ret_more;
+};
+
+/* Write the arguments, in the order of ARGV in the script, which has names for all of them.  False without memory. */
+typedef bool dm_write_fn(const struct dm_writing *writing, struct dm_args *args);
+dm_write_fn dm_redis_write_acquire, dm_redis_write_cancel, dm_redis_write_release, dm_redis_write_renewals,
+    dm_redis_write_polls, dm_redis_write_consistent, dm_redis_write_force, dm_redis_write_drop, dm_redis_write_info,
+    dm_redis_write_cond_wait, dm_redis_write_cond_cancel, dm_redis_write_cond_signal, dm_redis_write_cond_drop;
+
+/* Read the answer, which the caller has zeroed.  False: not an answer that we know. */
+typedef bool dm_read_fn(const struct dm_reading *reading, struct dm_answer *ret_answer);
+dm_read_fn dm_redis_read_attempt, dm_redis_read_release, dm_redis_read_renewal, dm_redis_read_poll,
+    dm_redis_read_consistent, dm_redis_read_force, dm_redis_read_drop, dm_redis_read_info, dm_redis_read_cond_cancel,
+    dm_redis_read_cond_signal;
+
+/* The script of an operation, and the beginning of its call. */
+struct dm_script dm_redis_script(const struct dm_store *store, enum dm_op op);
+bool dm_redis_begin_call(const struct dm_writing *writing, struct dm_args *args, int keys, int arguments, int numbers);
+
+bool dm_redis_write(const struct dm_writing *writing, struct dm_args *args);
 
 /*
- * Reads the answer to one question of a request; NOTHING if the reply has none that we know.  `index` counts the
- * questions of the request from 0; a release has one.
+ * The answer in a reply that may be an error.  What is not an answer that we know is NOTHING for operations that are
+ * repeated until the store has answered, and REFUSED for others.
  */
-typedef struct dm_answer (*dm_read_fn)(const struct redisReply *reply, int index);
+struct dm_answer dm_redis_read(enum dm_op op, const struct dm_reading *reading);
 
-struct dm_answer dm_redis_read_acquire(const struct redisReply *reply, int index);
-struct dm_answer dm_redis_read_release(const struct redisReply *reply, int index);
-struct dm_answer dm_redis_read_poll(const struct redisReply *reply, int index);
-struct dm_answer dm_redis_read_renew(const struct redisReply *reply, int index);
+/* ---- submitted questions: post.c --------------------------------------------------------- */
 
 /* One script call of a batch in a Cluster. */
 struct dm_part {
@@ -176,14 +169,14 @@ struct dm_part {
     const struct dm_place *place; /* the caller's, valid until the answers */
 };
 
-/* A posted request, until it is answered; on the heap, because stacks may be small. */
+/* Questions that are under way; on the heap, because stacks may be small. */
 struct dm_posting {
     struct dm_store *store;
     struct dm_member *member; /* to which the request was sent */
-    enum dm_posted_script script;
-    dm_read_fn read;
-    dm_answers_fn handler;
+    enum dm_op op;
+    dm_answers_fn done;
     void *user;
+    union dm_more *ret_more;
     int count;
 
     /* In a Cluster. */
@@ -195,30 +188,7 @@ struct dm_posting {
     struct dm_answer answers[]; /* one for each question */
 };
 
-/*
- * Makes a posting for `count` questions; unless it is sent, the caller frees it with dm_posting_free().  NULL without
- * memory.
- */
-struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, dm_read_fn read, int count,
-                                  dm_answers_fn handler, void *user);
-
-/* Does nothing for NULL. */
-void dm_posting_free(struct dm_posting *posting);
-
-/* A function of the node that posts. */
-typedef enum dm_link_result dm_post_fn(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
-
-/* True: sent, and the posting no longer belongs to the caller.  Frees the arguments. */
-bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post);
-
-/* Sends the part of a question.  The posting belongs to the caller until all parts are sent.  Frees the arguments. */
-bool dm_posting_send_part(struct dm_posting *posting, int index, struct dm_args *args, dm_post_fn *post);
-
-/*
- * `count` parts could not be sent, and are answered NOTHING.  True: the other parts are under way.  False: nothing is
- * under way, the handler is never called, and the posting still belongs to the caller.
- */
-bool dm_posting_leave_out(struct dm_posting *posting, int count);
+/* ---- helpers ----------------------------------------------------------------------------- */
 
 /* Return NOTHING, or REFUSED, with the reason. */
 enum dm_verdict dm_redis_no_memory(char *ret_reason);
@@ -262,11 +232,5 @@ int64_t dm_redis_time_at(const struct redisReply *reply, size_t index);
 /* A time span in milliseconds, likewise; in nanoseconds it can be added to a time. */
 int64_t dm_redis_span_of(uint64_t ms);
 int64_t dm_redis_span_at(const struct redisReply *reply, size_t index);
-
-/* Reads an answer about an attempt.  False: not an answer that we know. */
-bool dm_redis_read_answer(const struct redisReply *reply, struct dm_answer *ret_answer);
-
-/* The same, REFUSED for nonsense.  Frees the reply. */
-struct dm_answer dm_redis_answer_or_nonsense(struct redisReply *reply, char *ret_reason);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posted requests: sent without waiting; a handler gets the store's answers.
+ * Submitted questions: sent without waiting; a handler gets the answers.
  *
  * A script that the server does not know is not sent again here.  The hold's release may have been posted by then, and
  * a renewal after it would restore the hold on a server without data.  So the caller gets AGAIN and chooses the
  * contents again, and the next post of that script sends its text.
+ *
+ * On one server the questions are one script call; in a Cluster polls and renewals are one script call for each, in a
+ * row, because keys of a call must be in one slot.
  *
  * A posting belongs to the caller until it is sent, then to the link, which calls `answered` exactly once, with the
  * reply, or with NULL if the connection has broken; `answered` frees the posting.
@@ -18,10 +21,12 @@
 #include "stores/redis/parts.h"
 #include "stores/redis/wire/reply.h"
 
-struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script script, dm_read_fn read, int count,
-                                  dm_answers_fn handler, void *user)
+/* NULL without memory. */
+static struct dm_posting *new_posting(struct dm_store *store, const struct dm_question *questions, int count,
+                                      dm_answers_fn done, void *user)
 {
-    bool has_parts = dm_redis(store)->is_cluster && (script == DM_POSTS_POLL || script == DM_POSTS_RENEW);
+    enum dm_op op = questions->op;
+    bool has_parts = dm_redis(store)->is_cluster && (op == DM_OP_POLL || op == DM_OP_RENEW);
     size_t each = sizeof(struct dm_answer) + (has_parts ? sizeof(struct dm_part) : 0);
     struct dm_posting *posting = calloc(1, sizeof *posting + (size_t)count * each);
 
@@ -29,20 +34,20 @@ struct dm_posting *dm_posting_new(struct dm_store *store, enum dm_posted_script 
         return NULL;
     if (has_parts)
         posting->parts = (struct dm_part *)&posting->answers[count];
+    for (int i = 0; has_parts && i < count; i++)
+        posting->parts[i].place = questions[i].place;
     posting->left = count;
     posting->store = store;
-    posting->script = script;
-    posting->read = read;
-    posting->handler = handler;
+    posting->op = op;
+    posting->done = done;
     posting->user = user;
+    posting->ret_more = questions->ret_more;
     posting->count = count;
     return posting;
 }
 
-void dm_posting_free(struct dm_posting *posting)
+static void free_posting(struct dm_posting *posting)
 {
-    if (!posting)
-        return;
     free(posting->key);
     free(posting->refusal);
     free(posting);
@@ -92,7 +97,7 @@ static bool heed(const struct dm_posting *posting, struct dm_member *member, con
     if (dm_redis(posting->store)->is_cluster && is_redirected(member, key, reply->str, ret_verdict))
         return true;
     if (row == DM_ROW_SCRIPT) {
-        __atomic_store_n(&member->is_unknown[posting->script], true, __ATOMIC_RELAXED);
+        __atomic_store_n(&member->is_unknown[posting->op], true, __ATOMIC_RELAXED);
         *ret_verdict = DM_SAYS_AGAIN;
         return true;
     }
@@ -112,11 +117,16 @@ static int64_t read_since_us(const struct dm_posting *posting, const redisReply 
     size_t usual = (size_t)posting->count + 1;
     struct dm_server server = { 0 };
 
-    if (posting->script == DM_POSTS_ACQUIRE || posting->script == DM_POSTS_RENEW)
+    if (posting->op == DM_OP_ACQUIRE || posting->op == DM_OP_RENEW)
         dm_node_link_server(&posting->member->node.commands, &server);
-    if (server.since_us && posting->script == DM_POSTS_RENEW && reply->elements > usual)
+    if (server.since_us && posting->op == DM_OP_RENEW && reply->elements > usual)
         return dm_redis_time_at(reply, usual);
     return (int64_t)server.since_us;
+}
+
+static struct dm_answer read_one(const struct dm_posting *posting, const redisReply *reply, int index)
+{
+    return dm_redis_read(posting->op, &(struct dm_reading){ reply, index, posting->ret_more });
 }
 
 /* A dm_reply_fn. */
@@ -132,11 +142,11 @@ static void answered(void *user, const redisReply *reply)
         if (is_alike)
             posting->answers[i].verdict = verdict;
         else
-            posting->answers[i] = posting->read(reply, i);
+            posting->answers[i] = read_one(posting, reply, i);
         posting->answers[i].since_us = since_us;
     }
-    posting->handler(posting->user, reply ? posting->answers : NULL, posting->count, refusal);
-    dm_posting_free(posting);
+    posting->done(posting->user, reply ? posting->answers : NULL, posting->count, refusal);
+    free_posting(posting);
 }
 
 /* Keeps the first refusal; without memory there is none. */
@@ -157,30 +167,16 @@ static void part_answered(void *user, const redisReply *reply)
     const char *refusal = NULL;
 
     if (reply && !heed(posting, part->member, part->place->text[0], reply, &answer->verdict, &refusal))
-        *answer = posting->read(reply, 0);
+        *answer = read_one(posting, reply, 0);
     if (refusal)
         keep_refusal(posting, refusal);
     if (__atomic_sub_fetch(&posting->left, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    posting->handler(posting->user, posting->answers, posting->count, posting->refusal);
-    dm_posting_free(posting);
+    posting->done(posting->user, posting->answers, posting->count, posting->refusal);
+    free_posting(posting);
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
-
-static struct dm_script script_of(const struct dm_posting *posting)
-{
-    switch (posting->script) {
-    case DM_POSTS_ACQUIRE:
-        return SCRIPT(posting->store, acquire);
-    case DM_POSTS_RELEASE:
-        return SCRIPT(posting->store, release);
-    case DM_POSTS_POLL:
-        return SCRIPT(posting->store, poll);
-    default:
-        return SCRIPT(posting->store, renew);
-    }
-}
 
 /*
  * Clears the mark "unknown" for one post that sends the text; if that is lost with the connection, the next NOSCRIPT
@@ -188,22 +184,22 @@ static struct dm_script script_of(const struct dm_posting *posting)
  */
 static void choose_form(const struct dm_posting *posting, struct dm_member *member, struct dm_args *args)
 {
-    if (__atomic_exchange_n(&member->is_unknown[posting->script], false, __ATOMIC_RELAXED))
-        dm_redis_send_text(args, script_of(posting));
+    if (__atomic_exchange_n(&member->is_unknown[posting->op], false, __ATOMIC_RELAXED))
+        dm_redis_send_text(args, dm_redis_script(posting->store, posting->op));
 }
 
 /*
  * False if and only if the link is down: then `handler` is never called, and the loop thread opens the link.  Frees the
  * arguments.
  */
-static bool send_to(struct dm_posting *posting, struct dm_member *member, struct dm_args *args, dm_post_fn *post,
-                    dm_reply_fn handler, void *user)
+static bool send_to(struct dm_posting *posting, struct dm_member *member, struct dm_args *args, dm_reply_fn handler,
+                    void *user)
 {
     enum dm_link_result result = DM_LINK_DOWN;
 
     if (member) {
         choose_form(posting, member, args);
-        result = post(&member->node, args, handler, user);
+        result = dm_node_post(&member->node, args, handler, user);
     }
     if (result == DM_LINK_DOWN)
         dm_fleet_wish(&dm_redis(posting->store)->fleet, member);
@@ -212,31 +208,78 @@ static bool send_to(struct dm_posting *posting, struct dm_member *member, struct
 }
 
 /* Without memory for the key, a node that redirects one name (ASK) is asked again. */
-bool dm_posting_send(struct dm_posting *posting, struct dm_args *args, dm_post_fn *post)
+static bool post_at_once(struct dm_posting *posting, const struct dm_writing *writing)
 {
-    const struct dm_redis *redis = dm_redis(posting->store);
+    struct dm_redis *redis = dm_redis(posting->store);
+    struct dm_args args;
 
-    posting->member = dm_fleet_of_args(&dm_redis(posting->store)->fleet, args);
+    if (!dm_redis_write(writing, &args))
+        return false;
+    posting->member = dm_fleet_of_args(&redis->fleet, &args);
     if (redis->is_cluster)
-        posting->key = strndup(args->texts[3], args->lengths[3]);
-    return send_to(posting, posting->member, args, post, answered, posting);
+        posting->key = strndup(args.texts[3], args.lengths[3]);
+    return send_to(posting, posting->member, &args, answered, posting);
 }
 
-bool dm_posting_send_part(struct dm_posting *posting, int index, struct dm_args *args, dm_post_fn *post)
+static bool post_part(struct dm_part *part, const struct dm_writing *writing)
 {
-    struct dm_part *part = &posting->parts[index];
+    struct dm_args args;
 
-    part->posting = posting;
-    part->member = dm_fleet_of_args(&dm_redis(posting->store)->fleet, args);
-    return send_to(posting, part->member, args, post, part_answered, part);
+    if (!dm_redis_write(writing, &args))
+        return false;
+    part->member = dm_fleet_of_args(&dm_redis(writing->store)->fleet, &args);
+    return send_to(part->posting, part->member, &args, part_answered, part);
 }
 
 /*
- * The parts that are left out count as answered.  If all others have been answered, nothing is left that could call the
- * handler, and it cannot be called here, because the caller may hold a lock.  Then the answers are lost, as if the
- * connection had broken a moment earlier.
+ * `count` parts could not be sent: they count as answered, with NOTHING.  If all others have been answered, nothing is
+ * left that could call the handler, and it cannot be called here, because the caller may hold a lock.  Then the answers
+ * are lost, as if the connection had broken a moment earlier, and the posting is the caller's again: false.
  */
-bool dm_posting_leave_out(struct dm_posting *posting, int count)
+static bool leave_out(struct dm_posting *posting, int count)
 {
-    return __atomic_sub_fetch(&posting->left, count, __ATOMIC_ACQ_REL) > 0;
+    return count == 0 || __atomic_sub_fetch(&posting->left, count, __ATOMIC_ACQ_REL) > 0;
+}
+
+/*
+ * All parts in one write: all are of one lane, which is a node.  A part that cannot be sent is left out: other parts
+ * may go to other nodes, ahead of their slots.  Once all parts are sent, the posting is no longer ours.
+ */
+static bool post_each(struct dm_posting *posting, const struct dm_writing *writing)
+{
+    struct dm_member *member = dm_fleet_of_slot(&dm_redis(posting->store)->fleet, posting->parts[0].place->slot);
+    int left_out = 0;
+
+    if (!member)
+        return false;
+    dm_node_hold(&member->node);
+    for (int i = 0; i < writing->count; i++) {
+        const struct dm_writing one = { writing->store, &writing->questions[i], 1, writing->texts };
+
+        posting->parts[i].posting = posting;
+        left_out += !post_part(&posting->parts[i], &one);
+    }
+    dm_node_let_go(&member->node);
+    return leave_out(posting, left_out);
+}
+
+/* The arguments borrow the texts until the command is formatted.  Many texts would not fit a small stack. */
+bool dm_redis_submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                     void *user)
+{
+    struct dm_posting *posting = new_posting(store, questions, count, done, user);
+    bool is_at_once = posting && !posting->parts, is_posted = false;
+    struct dm_texts one, *many = is_at_once && count > 1 ? malloc((size_t)count * sizeof *many) : NULL;
+    const struct dm_writing writing = { store, questions, count, many ? many : &one };
+
+    if (!posting)
+        return false;
+    if (!is_at_once)
+        is_posted = post_each(posting, &writing);
+    else if (count == 1 || many)
+        is_posted = post_at_once(posting, &writing);
+    free(many);
+    if (!is_posted)
+        free_posting(posting);
+    return is_posted;
 }

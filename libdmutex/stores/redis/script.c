@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each operation is written, run and read in the same way:
+ * Each script call is written, run and read in the same way:
  *
  *   dm_redis_begin()      the script, by hash, and the number of keys
  *   dm_redis_put_*()      the keys of the place
@@ -36,6 +36,32 @@ void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid,
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
+/* A script of lua/, for one server and for a node of a Cluster.  The texts are constants, made by the build. */
+/* clang-format off */
+#define SCRIPTS(name) { { dm_sha_##name, dm_lua_##name }, { dm_sha_##name##_cluster, dm_lua_##name##_cluster } }
+/* clang-format on */
+
+static const struct dm_script scripts[DM_OPS][2] = {
+    [DM_OP_ACQUIRE] = SCRIPTS(acquire),
+    [DM_OP_CANCEL] = SCRIPTS(cancel),
+    [DM_OP_RELEASE] = SCRIPTS(release),
+    [DM_OP_RENEW] = SCRIPTS(renew),
+    [DM_OP_POLL] = SCRIPTS(poll),
+    [DM_OP_CONSISTENT] = SCRIPTS(consistent),
+    [DM_OP_FORCE] = SCRIPTS(force),
+    [DM_OP_DROP] = SCRIPTS(drop),
+    [DM_OP_INFO] = SCRIPTS(info),
+    [DM_OP_COND_WAIT] = SCRIPTS(cond_wait),
+    [DM_OP_COND_CANCEL] = SCRIPTS(cond_cancel),
+    [DM_OP_COND_SIGNAL] = SCRIPTS(cond_signal),
+    [DM_OP_COND_DROP] = SCRIPTS(cond_drop),
+};
+
+struct dm_script dm_redis_script(const struct dm_store *store, enum dm_op op)
+{
+    return scripts[op][dm_redis(store)->is_cluster];
+}
+
 /* The caller counts the room, and each use checks it, so that a miscount does not cut a command. */
 bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int arguments, int numbers)
 {
@@ -45,6 +71,11 @@ bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int
     dm_args_text(args, script.sha);
     dm_args_number(args, (uint64_t)keys);
     return true;
+}
+
+bool dm_redis_begin_call(const struct dm_writing *writing, struct dm_args *args, int keys, int arguments, int numbers)
+{
+    return dm_redis_begin(args, dm_redis_script(writing->store, writing->questions->op), keys, arguments, numbers);
 }
 
 /* The next argument, the number of keys, stays. */
@@ -57,17 +88,17 @@ void dm_redis_send_text(struct dm_args *args, struct dm_script script)
 }
 
 /* Without a condition two keys are missing, not empty: scripts check the number of keys. */
-int dm_redis_count_keys(const struct dm_ask *ask)
+int dm_redis_count_keys(const struct dm_question *question)
 {
-    return DM_KEY_COUNT + (ask->condition ? DM_COND_KEY_COUNT : 0);
+    return DM_KEY_COUNT + (question->condition ? DM_COND_KEY_COUNT : 0);
 }
 
 /* The mutex's keys first, as all scripts read KEYS. */
-void dm_redis_put_all_keys(struct dm_args *args, const struct dm_ask *ask)
+void dm_redis_put_all_keys(struct dm_args *args, const struct dm_question *question)
 {
-    dm_redis_put_keys(args, ask->place, DM_KEY_COUNT);
-    if (ask->condition)
-        dm_redis_put_keys(args, ask->condition, DM_COND_KEY_COUNT);
+    dm_redis_put_keys(args, question->place, DM_KEY_COUNT);
+    if (question->condition)
+        dm_redis_put_keys(args, question->condition, DM_COND_KEY_COUNT);
 }
 
 /* Until the command is formatted, the place must be pinned, or belong to a claim that the caller keeps. */
@@ -94,9 +125,9 @@ char *dm_redis_write_id(char *to, const struct dm_store *store, uint64_t thread,
     return dm_number_write(to, attempt);
 }
 
-void dm_redis_identify(struct dm_identity *identity, const struct dm_store *store, uint64_t thread, uint64_t attempt)
+void dm_redis_identify(char *to, const struct dm_store *store, uint64_t thread, uint64_t attempt)
 {
-    *dm_redis_write_id(identity->text, store, thread, attempt) = '\0';
+    *dm_redis_write_id(to, store, thread, attempt) = '\0';
 }
 
 /* The label is for people, and never compared. */
@@ -219,9 +250,9 @@ static enum dm_verdict without_answer(struct dm_fleet *fleet, struct dm_member *
     return result == DM_LINK_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
 }
 
-enum dm_verdict dm_redis_run_at(struct dm_store *store, struct dm_member *at, struct dm_args *args,
-                                struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
-                                redisReply **ret_reply)
+enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_member *at, struct dm_args *args,
+                             struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
+                             redisReply **ret_reply)
 {
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
     enum dm_link_result result = DM_LINK_LATE;
@@ -248,12 +279,6 @@ enum dm_verdict dm_redis_run_at(struct dm_store *store, struct dm_member *at, st
     return verdict;
 }
 
-enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                             const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
-{
-    return dm_redis_run_at(store, NULL, args, script, deadline, ret_reason, ret_reply);
-}
-
 /* Like a missing answer, because nothing was sent: a release stays pending, and a lock may be tried again. */
 enum dm_verdict dm_redis_no_memory(char *ret_reason)
 {
@@ -266,23 +291,6 @@ enum dm_verdict dm_redis_nonsense(char *ret_reason)
 {
     snprintf(ret_reason, DM_REASON_ROOM, "the server's answer is not one of ours: is this a Redis server?");
     return DM_SAYS_REFUSED;
-}
-
-/* Any number but 0 counts as 1: no script returns more. */
-enum dm_verdict dm_redis_run_for_number(struct dm_store *store, struct dm_args *args, struct dm_script script,
-                                        enum dm_verdict zero, const struct dm_deadline *deadline, char *ret_reason)
-{
-    redisReply *reply = NULL;
-    enum dm_verdict verdict = dm_redis_run(store, args, script, deadline, ret_reason, &reply);
-
-    if (verdict != DM_SAYS_DONE)
-        return verdict;
-    if (reply->type != REDIS_REPLY_INTEGER)
-        verdict = dm_redis_nonsense(ret_reason);
-    else if (reply->integer == 0)
-        verdict = zero;
-    dm_reply_free(reply);
-    return verdict;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -323,69 +331,4 @@ int64_t dm_redis_span_of(uint64_t ms)
 int64_t dm_redis_span_at(const redisReply *reply, size_t index)
 {
     return dm_redis_span_of(dm_redis_number_at(reply, index));
-}
-
-/* The words after the first in the scripts' answers about an attempt, in the order of lua/acquire.lua and others. */
-enum { OWNED_TOKEN = 1, OWNED_DEAD, OWNED_NOW_US };
-enum { BUSY_REMAINING_MS = 1, BUSY_NOW_US, BUSY_GRACE_MS, BUSY_MORE };
-enum { QUEUED_POSITION = 1, QUEUED_REMAINING_MS, QUEUED_ARRIVAL, QUEUED_NOW_US, QUEUED_MORE };
-enum { UNKNOWN_MORE = 1 };                 /* lua/poll.lua */
-enum { WAITING_MORE = 1, WAITING_NOW_US }; /* lua/cond_wait.lua, lua/poll.lua */
-
-bool dm_redis_read_answer(const redisReply *reply, struct dm_answer *ret_answer)
-{
-    struct dm_answer answer = { 0 };
-
-    if (dm_reply_is(reply, "owned")) {
-        answer.verdict = DM_SAYS_OWNED;
-        answer.is_owner_dead = dm_redis_number_at(reply, OWNED_DEAD) == 1;
-        answer.store_us = dm_redis_time_at(reply, OWNED_NOW_US);
-        if (!dm_reply_number(reply, OWNED_TOKEN, &answer.token) || answer.token >= DM_TOKEN_LIMIT)
-            return false;
-    } else if (dm_reply_is(reply, "busy")) {
-        answer.verdict = DM_SAYS_BUSY;
-        answer.remaining_ms = dm_redis_span_at(reply, BUSY_REMAINING_MS);
-        answer.store_us = dm_redis_time_at(reply, BUSY_NOW_US);
-        answer.grace_ms = dm_redis_span_at(reply, BUSY_GRACE_MS);
-        answer.is_wanted = dm_redis_number_at(reply, BUSY_MORE) == 1;
-    } else if (dm_reply_is(reply, "queued")) {
-        answer.verdict = DM_SAYS_QUEUED;
-        answer.position = dm_redis_number_at(reply, QUEUED_POSITION);
-        answer.remaining_ms = dm_redis_span_at(reply, QUEUED_REMAINING_MS);
-        answer.arrival = dm_redis_number_at(reply, QUEUED_ARRIVAL);
-        answer.store_us = dm_redis_time_at(reply, QUEUED_NOW_US);
-        answer.is_wanted = dm_redis_number_at(reply, QUEUED_MORE) == 1;
-    } else if (dm_reply_is(reply, "unknown")) {
-        answer.verdict = DM_SAYS_UNKNOWN;
-        answer.is_wanted = dm_redis_number_at(reply, UNKNOWN_MORE) == 1;
-    } else if (dm_reply_is(reply, "waiting")) {
-        answer.verdict = DM_SAYS_WAITING;
-        answer.is_wanted = dm_redis_number_at(reply, WAITING_MORE) == 1;
-        answer.store_us = dm_redis_time_at(reply, WAITING_NOW_US);
-    } else if (dm_reply_is(reply, "notowner")) {
-        answer.verdict = DM_SAYS_NOT_OWNER;
-    } else if (dm_reply_is(reply, "bound")) {
-        answer.verdict = DM_SAYS_BOUND;
-    } else if (dm_reply_is(reply, "full")) {
-        answer.verdict = DM_SAYS_FULL;
-    } else if (dm_reply_is(reply, "notrecoverable")) {
-        answer.verdict = DM_SAYS_NOT_RECOVERABLE;
-    } else if (dm_reply_is(reply, "left")) {
-        answer.verdict = DM_SAYS_DONE;
-    } else {
-        return false;
-    }
-    *ret_answer = answer;
-    return true;
-}
-
-/* A reply of another shape is never taken for a grant: what cannot be read is a refusal. */
-struct dm_answer dm_redis_answer_or_nonsense(redisReply *reply, char *ret_reason)
-{
-    struct dm_answer answer;
-
-    if (!dm_redis_read_answer(reply, &answer))
-        answer = (struct dm_answer){ .verdict = dm_redis_nonsense(ret_reason) };
-    dm_reply_free(reply);
-    return answer;
 }

@@ -303,14 +303,16 @@ static bool write_view(struct dm_script script, const struct dm_view *view, cons
 static enum dm_verdict tell_range(struct dm_store *store, const struct dm_view *view, struct batch *batch, int first,
                                   int count, const struct dm_deadline *deadline, char *ret_reason)
 {
-    struct dm_script script = SCRIPT(store, view);
+    struct dm_script script = dm_redis(store)->is_cluster
+                                  ? (struct dm_script){ dm_sha_view_cluster, dm_lua_view_cluster }
+                                  : (struct dm_script){ dm_sha_view, dm_lua_view };
     redisReply *reply = NULL;
     enum dm_verdict verdict;
     struct dm_args args;
 
     if (!write_view(script, view, batch, first, count, &args))
         return dm_redis_no_memory(ret_reason);
-    verdict = dm_redis_run(store, &args, script, deadline, ret_reason, &reply);
+    verdict = dm_redis_run(store, NULL, &args, script, deadline, ret_reason, &reply);
     if (verdict != DM_SAYS_DONE)
         return verdict;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)count + 1)
@@ -423,7 +425,7 @@ static enum dm_verdict scan(struct dm_store *store, const struct dm_view *view, 
     dm_args_text(&args, pattern);
     dm_args_text(&args, "COUNT");
     dm_args_text(&args, LOOKED_AT);
-    return dm_redis_run_at(store, node, &args, (struct dm_script){ "", "" }, deadline, ret_reason, ret_reply);
+    return dm_redis_run(store, node, &args, (struct dm_script){ "", "" }, deadline, ret_reason, ret_reply);
 }
 
 /* Reads the keys of one SCAN in batches, because a script that reads a thousand names would delay everybody's locks. */

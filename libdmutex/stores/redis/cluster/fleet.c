@@ -26,7 +26,7 @@
  */
 static void forget_scripts(struct dm_member *member)
 {
-    for (int i = 0; i < DM_POSTED_SCRIPTS; i++)
+    for (int i = 0; i < DM_OPS; i++)
         __atomic_store_n(&member->is_unknown[i], true, __ATOMIC_RELAXED);
 }
 

@@ -24,9 +24,6 @@
 
 #define DM_FLEET_MOST 200 /* nodes of a Cluster; must fit into a byte */
 
-/* The scripts that can be posted. */
-enum dm_posted_script { DM_POSTS_ACQUIRE, DM_POSTS_RELEASE, DM_POSTS_POLL, DM_POSTS_RENEW, DM_POSTED_SCRIPTS };
-
 struct dm_fleet;
 
 /* A link, as the loop thread last saw it. */
@@ -40,11 +37,11 @@ struct dm_member {
     unsigned index;
     struct dm_url *url; /* the settings; the store's own if this is the only member, else with the node's address */
     struct dm_node node;
-    unsigned slots;  /* that the node serves, according to the map.  Atomic */
-    bool has_served; /* some slot, at any time */
-    int64_t used_ns; /* when the node was known to be of use; perhaps later, while it serves a slot */
-    bool is_unknown
-        [DM_POSTED_SCRIPTS]; /* the next post sends the text: the server asked for it, or is new.  Atomic, a hint */
+    unsigned slots;          /* that the node serves, according to the map.  Atomic */
+    bool has_served;         /* some slot, at any time */
+    int64_t used_ns;         /* when the node was known to be of use; perhaps later, while it serves a slot */
+    bool is_unknown[DM_OPS]; /* the next post of the operation sends the script's text: the server asked for it, or is
+                                new.  Atomic, a hint */
     bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
 
     /* Of a Cluster. */

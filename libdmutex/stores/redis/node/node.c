@@ -559,31 +559,18 @@ enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, con
     return result;
 }
 
-/* As dm_node_call(), without waiting; `how` says whether handlers may be called before the return. */
-static enum dm_link_result post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user,
-                                enum dm_link_result (*how)(struct dm_link *, const struct dm_command *, dm_reply_fn,
-                                                           void *))
+/* As dm_node_call(), without waiting. */
+enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
 {
     struct dm_command command;
     enum dm_link_result result;
 
     do {
         command = format(node, args);
-        result = how(node->commands.link, &command, handler, user);
+        result = dm_link_post_quietly(node->commands.link, &command, handler, user);
         dm_command_free(&command);
     } while (result == DM_LINK_OTHER);
     return result;
-}
-
-/* Handlers that are due may be called before the return, so no lock may be held. */
-enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
-{
-    return post(node, args, handler, user, dm_link_post);
-}
-
-enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user)
-{
-    return post(node, args, handler, user, dm_link_post_quietly);
 }
 
 void dm_node_hold(struct dm_node *node)

@@ -99,11 +99,12 @@ void dm_node_move(struct dm_node *node, const char *host, const char *port);
 void dm_node_hold(struct dm_node *node);
 void dm_node_let_go(struct dm_node *node);
 
-/* As the functions of link/ with these names, for the command made of the arguments.  Never DM_LINK_OTHER. */
+/*
+ * As dm_link_call() and dm_link_post_quietly(), for the command made of the arguments.  Never DM_LINK_OTHER.
+ */
 enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
                                  struct redisReply **ret_reply);
 enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
-enum dm_link_result dm_node_post_quietly(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
 
 /* Commands can be sent now. */
 bool dm_node_is_ready(struct dm_node *node);
@@ -117,7 +118,7 @@ void dm_node_distrust(struct dm_node *node, const char *reason);
 /*
  * Checks that the server is still that of the greeting, if the last check was DM_LOOK_NS ago; each command does the
  * same before it is sent.  An answer "no" closes the link, and requests sent after the check get no answer.  Returns
- * when the next check is due; DM_NEVER: commands cannot be sent now.  Calls no hooks, like dm_node_post_quietly().
+ * when the next check is due; DM_NEVER: commands cannot be sent now.  Calls no hooks, like dm_node_post().
  */
 int64_t dm_node_look(struct dm_node *node);
 

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The operations: what each sends, and how its answer is read.  One question, awaited. */
+#include "stores/redis/parts.h"
+#include "stores/redis/wire/reply.h"
+
+static const struct operation {
+    dm_write_fn *write;
+    dm_read_fn *read;
+    bool is_repeated; /* until the store has answered: what is no answer is asked again */
+} operations[DM_OPS] = {
+    [DM_OP_ACQUIRE] = { dm_redis_write_acquire, dm_redis_read_attempt, false },
+    [DM_OP_CANCEL] = { dm_redis_write_cancel, dm_redis_read_attempt, false },
+    [DM_OP_RELEASE] = { dm_redis_write_release, dm_redis_read_release, true },
+    [DM_OP_RENEW] = { dm_redis_write_renewals, dm_redis_read_renewal, true },
+    [DM_OP_POLL] = { dm_redis_write_polls, dm_redis_read_poll, true },
+    [DM_OP_CONSISTENT] = { dm_redis_write_consistent, dm_redis_read_consistent, false },
+    [DM_OP_FORCE] = { dm_redis_write_force, dm_redis_read_force, false },
+    [DM_OP_DROP] = { dm_redis_write_drop, dm_redis_read_drop, false },
+    [DM_OP_INFO] = { dm_redis_write_info, dm_redis_read_info, false },
+    [DM_OP_COND_WAIT] = { dm_redis_write_cond_wait, dm_redis_read_attempt, false },
+    [DM_OP_COND_CANCEL] = { dm_redis_write_cond_cancel, dm_redis_read_cond_cancel, false },
+    [DM_OP_COND_SIGNAL] = { dm_redis_write_cond_signal, dm_redis_read_cond_signal, false },
+    [DM_OP_COND_DROP] = { dm_redis_write_cond_drop, dm_redis_read_drop, false },
+};
+
+bool dm_redis_write(const struct dm_writing *writing, struct dm_args *args)
+{
+    return operations[writing->questions->op].write(writing, args);
+}
+
+struct dm_answer dm_redis_read(enum dm_op op, const struct dm_reading *reading)
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    enum dm_error_row row = dm_reply_row(reading->reply);
+
+    if (row == DM_ROW_NONE && operations[op].read(reading, &answer))
+        return answer;
+    answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
+    if (operations[op].is_repeated)
+        return answer;
+    if (row == DM_ROW_NO_MEMORY)
+        answer.verdict = DM_SAYS_NO_MEMORY;
+    else if (row == DM_ROW_REFUSED || row == DM_ROW_NONE)
+        answer.verdict = DM_SAYS_REFUSED;
+    return answer;
+}
+
+/* The arguments borrow the texts until dm_redis_run() has formatted them, so the texts stand on this stack. */
+struct dm_answer dm_redis_ask(struct dm_store *store, const struct dm_question *question,
+                              const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct dm_texts texts;
+    const struct dm_writing writing = { store, question, 1, &texts };
+    struct dm_args args;
+    redisReply *reply = NULL;
+
+    if (!dm_redis_write(&writing, &args)) {
+        answer.verdict = dm_redis_no_memory(ret_reason);
+        return answer;
+    }
+    answer.verdict =
+        dm_redis_run(store, NULL, &args, dm_redis_script(store, question->op), deadline, ret_reason, &reply);
+    if (answer.verdict != DM_SAYS_DONE)
+        return answer;
+    answer = dm_redis_read(question->op, &(struct dm_reading){ reply, 0, question->ret_more });
+    if (answer.verdict == DM_SAYS_REFUSED)
+        dm_redis_nonsense(ret_reason);
+    dm_reply_free(reply);
+    return answer;
+}
