@@ -25,7 +25,9 @@ const char *const finding_names[FINDINGS] = {
 /* The holds of a process by one grant of the server have numbers from 0 on, the last bits of their tokens. */
 #define TOKENS_OF_A_GRANT 4096
 
-/* A hold is certain for so long at least: 0.8 of a lease of 500 ms, by clocks that go wrong by 8 %, less a bit. */
+/*
+ * A hold is certain for at least this long: 0.8 of a lease of 500 ms, by clocks that are wrong by 8 %, less a little.
+ */
 #define CERTAIN_LEAST_NS INT64_C(300000000)
 
 /* From the grant to the end, as seen by one thread. */
@@ -39,7 +41,7 @@ struct hold {
     bool was_killed; /* the thread was killed inside, and not in a call that may have given the hold back */
 };
 
-/* A thread's ownership of a name, derived from the thread's calls alone. */
+/* A thread's ownership of a name, derived only from the thread's own calls. */
 struct own {
     struct hold *hold; /* NULL: no hold */
     unsigned depth;
@@ -110,7 +112,7 @@ static struct own *own_of(struct inquiry *inquiry, const struct op *op)
 
 /* ---- a hold's life ----------------------------------------------------------------------- */
 
-/* Tells if the token of a hold could not be told; such a hold is not compared by tokens. */
+/* True if the token of a hold may be missing; such a hold is not compared by tokens. */
 static bool is_untold(const struct inquiry *inquiry, uint64_t token)
 {
     return inquiry->history->may_be_untold && token == 0;
@@ -152,7 +154,7 @@ static void end_hold(struct own *own, int64_t at_ns)
     *own = (struct own){ .hold = NULL };
 }
 
-/* Extends a hold if a later call tells a later moment of certainty. */
+/* Extends a hold if a later call reports a later end of certainty. */
 static void go_on(struct own *own, const struct op *op)
 {
     if (own->hold && op->token == own->hold->token && op->certain_ns > own->hold->until_ns)
@@ -171,7 +173,7 @@ static bool is_owning(const struct op *op)
     return op->result == 0 || op->result == EOWNERDEAD || (op_is_wait(op) && op->result == ETIMEDOUT);
 }
 
-/* Tells if the caller's object is robust. */
+/* True if the caller's object is robust. */
 static bool is_robust(const struct inquiry *inquiry, const struct op *op)
 {
     return mutex_kinds[op->name].is_robust && !(inquiry->history->tracks[op->track].not_robust & 1u << op->name);
@@ -182,7 +184,7 @@ static bool is_recursive(const struct op *op)
     return mutex_kinds[op->name].type == PTHREAD_MUTEX_RECURSIVE;
 }
 
-/* A recursive mutex goes deeper, never begins anew before an unlock; other types begin anew once the hold was lost. */
+/* A recursive mutex only gets deeper until an unlock; other types start afresh once the hold was lost. */
 static void judge_locked(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -263,7 +265,7 @@ static void judge_lock(struct inquiry *inquiry, const struct op *op)
     judge_locked(inquiry, op);
 }
 
-/* "Not yours": the hold must not have been certain any more.  The caller has left the hold in any case. */
+/* "Not yours": the hold must no longer have been certain.  The caller has left it in any case. */
 static void judge_lost(struct inquiry *inquiry, const struct op *op)
 {
     struct own *own = own_of(inquiry, op);
@@ -514,7 +516,7 @@ static int by_token(const void *a, const void *b)
     return (one->token > other->token) - (one->token < other->token);
 }
 
-/* Tells if deaths of the name can be judged: each object of the name is robust, and no server has forgotten a death. */
+/* True if deaths of the name can be judged: every object of the name is robust, and no server has forgotten a death. */
 static bool is_each_death_told(const struct inquiry *inquiry, enum name name)
 {
     const struct history *history = inquiry->history;
@@ -526,8 +528,8 @@ static bool is_each_death_told(const struct inquiry *inquiry, enum name name)
 }
 
 /*
- * Compares the holds of a name in the order of their tokens: a thread that was killed inside leaves a death, and the
- * next holder is told.  A holder that was killed before its call returned is in no record, and leaves the death there.
+ * Compares the holds of a name in the order of their tokens: a thread that was killed inside leaves a death, which the
+ * next holder must get.  A holder that was killed before its call returned is in no record, but leaves the death there.
  */
 static void compare_deaths(struct inquiry *inquiry, const struct hold *first, const struct hold *end)
 {

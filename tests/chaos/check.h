@@ -28,7 +28,7 @@ enum finding {
     FOUND_STALE,      /* the resource had seen a higher token within the promised time */
     FOUND_RESULT,     /* an errno value not allowed for the call */
     FOUND_EARLY,      /* a timeout before the deadline */
-    FOUND_UNTOLD,     /* a thread was killed inside a robust mutex, and the next holder is told of no death */
+    FOUND_UNTOLD,     /* a thread was killed inside a robust mutex, and the next holder got no death */
     FOUND_UNFINISHED, /* a call of a living thread did not return: a lost wake-up */
     FINDINGS
 };

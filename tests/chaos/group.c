@@ -66,7 +66,7 @@ static bool has_master(struct stage *stage)
     return strncmp(side_text(group_side(stage), "ROLE"), "master", strlen("master")) == 0;
 }
 
-/* Sentinels that name a replica look at it for 20 s before they promote another server. */
+/* Sentinels that name a replica check it for 20 s before they promote another server. */
 void group_await_master(struct stage *stage)
 {
     int64_t began_ms = wait_now_ms();
@@ -138,7 +138,7 @@ void group_sleep_master(struct stage *stage)
     strike_until_switched(stage, put_to_sleep);
 }
 
-/* Refused while a failover goes on. */
+/* Refused during a failover. */
 static void order_failover(struct stage *stage)
 {
     wait_until(side_try(stage->group->sentinel[0]->side, "SENTINEL FAILOVER mymaster"));
@@ -166,7 +166,7 @@ void group_restart_sentinel(struct stage *stage)
     server_restart(sentinel);
 }
 
-/* The replicas have what lies in their sockets, and no more. */
+/* The replicas have what is in their sockets, and no more. */
 void group_kill_master_of_stopped(struct stage *stage)
 {
     const struct sentinels *group = stage->group;
@@ -204,7 +204,7 @@ static void join(struct stage *stage)
     memset(stage->group->is_out, 0, sizeof stage->group->is_out);
 }
 
-/* The processes of the master's host go on beside the old master, and the others beside the new one. */
+/* The processes on the master's host continue with the old master, and the others with the new one. */
 void group_part_master(struct stage *stage)
 {
     long long epoch = sentinels_epoch(stage->group);
@@ -213,7 +213,7 @@ void group_part_master(struct stage *stage)
     await_switch(stage, epoch);
 }
 
-/* Nobody is promoted, and no word of the sentinels is fresh. */
+/* Nobody is promoted, and no vote of the sentinels is fresh. */
 void group_part_sentinels(struct stage *stage)
 {
     cut(stage, sentinel_hosts[SENTINELS - 1]);

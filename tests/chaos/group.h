@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stage of a group of Sentinel, in the place of two servers, and its faults.  At the return of a fault the sentinels
- * have made another server the master; group_heal() brings the servers back that the fault has killed or stopped, as
- * masters that do not know yet that they were replaced.
+ * A stage with a group of Sentinel instead of two servers, and its faults.  When a fault returns, the sentinels have
+ * made another server the master. group_heal() brings back the servers that the fault has killed or stopped, as masters
+ * that do not yet know that they were replaced.
  */
 #ifndef CHAOS_GROUP_H
 #define CHAOS_GROUP_H
@@ -13,7 +13,7 @@
 void group_begin(struct stage *stage, const char *options);
 void group_end(struct stage *stage);
 
-/* The master's plain connection, opened anew. */
+/* A new plain connection to the master. */
 struct side *group_side(struct stage *stage);
 
 void group_kill_master(struct stage *stage);

@@ -51,8 +51,8 @@ enum op_kind {
 struct op {
     int64_t began_ns;
     int64_t ended_ns;   /* 0: not finished */
-    int64_t certain_ns; /* the hold is certain until then, as told by the library after the call; 0: not certain */
-    int64_t told_ns;    /* when the library had told the hold's state; long after ended_ns on a busy machine */
+    int64_t certain_ns; /* until when the library said, after the call, that the hold is certain; 0: not certain */
+    int64_t told_ns;    /* when the library had said so; long after ended_ns on a busy machine */
     int64_t left_ns;    /* after ETIMEDOUT: the time left until the deadline, by the caller's clock */
     uint64_t token;     /* of the hold after the call, 0: none */
     int32_t result;
@@ -74,7 +74,7 @@ struct history {
     uint32_t track_count;
     char surprise[256]; /* the library's sentence about an unexpected result */
     bool may_forget;    /* faults that lose the server's data: a death may be forgotten */
-    bool may_be_untold; /* several servers grant: a hold may be lost before the token can be told, and has token 0 */
+    bool may_be_untold; /* several servers grant: a hold may be lost before its token is known, and has token 0 */
     struct track tracks[HISTORY_TRACKS];
     struct op ops[HISTORY_OPS];
 };
@@ -87,7 +87,7 @@ void history_free(struct history *history);
 /* Returns the number of a new track. */
 unsigned history_add_track(struct history *history, int process, int thread);
 
-/* Begins a record.  NULL: no room left; the thread should make no more calls. */
+/* Begins a record.  NULL if there is no room left; the thread should make no more calls. */
 struct op *history_begin(struct history *history, unsigned track, enum op_kind kind, enum name name);
 
 /* Finishes a record; the caller has filled in all other fields before. */

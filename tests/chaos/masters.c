@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- servers with clocks of their own ---------------------------------------------------- */
+/* ---- servers, each with its own clock ---------------------------------------------------- */
 
 #define SKEW_LIBRARY "tests/chaos/.libs/skew.so"
 #define HOUR_S 3600

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stage of independent masters, a quorum, in the place of two servers, and its faults.  A fault strikes as many
- * servers as a quorum can do without, chosen by the dice, unless the fault says more.  Each server has a wall clock of
- * its own (skew.c), and each host a network to each server.  masters_heal() ends all faults.
+ * A stage with independent masters, a quorum, instead of two servers, and its faults.  A fault strikes as many servers
+ * as a quorum can do without, chosen by the dice, unless the fault says more.  Each server has its own wall clock
+ * (skew.c), and each host a network to each server. masters_heal() ends all faults.
  */
 #ifndef CHAOS_MASTERS_H
 #define CHAOS_MASTERS_H
@@ -27,7 +27,7 @@ void masters_end(struct stage *stage);
 /* Writes the URL of all servers for the processes of a host. */
 void masters_write_url(const struct stage *stage, int host, char *ret_url, size_t size);
 
-/* Sets the clocks an hour apart for good; no process uses the servers yet. */
+/* Sets the clocks an hour apart, permanently, before any process uses the servers. */
 void masters_set_clocks_apart(struct stage *stage);
 
 /* Killed; they come back with nothing, or with older data. */
@@ -45,14 +45,14 @@ void masters_kill_connections(struct stage *stage);
 void masters_forget_scripts(struct stage *stage);
 
 /*
- * Restarted empty with a wall clock that is an hour ahead or behind, and in the end once more, with the right clock.
- * Tokens may go back, because a token of the fast clock may be on these servers alone.
+ * Restarted empty with a wall clock that is an hour fast or slow and, at the end, once more with the right clock.
+ * Tokens may go back, because a token of the fast clock may be on these servers only.
  */
 void masters_restart_with_wrong_clock(struct stage *stage);
 
 void masters_flush(struct stage *stage);
 
-/* The wall clock of a running server goes on by an hour: no promise covers that while threads compete. */
+/* The wall clock of a running server jumps forward by an hour: no promise covers this while threads compete. */
 void masters_step_on(struct stage *stage);
 
 void masters_heal(struct stage *stage);

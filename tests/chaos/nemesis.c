@@ -10,8 +10,8 @@
 #include "slots.h"
 
 /*
- * A kind of fault, with functions to begin and to end the fault, or with two functions of a group or a Cluster; the
- * second is NULL if the fault ends alone.
+ * A kind of fault, with functions to begin and to end it, or with two functions of a group or a Cluster.  The second is
+ * NULL if the fault ends by itself.
  */
 struct fault {
     const char *name;

@@ -23,7 +23,7 @@ enum faults {
     FAULTS_OF_MASTERS = 8192,   /* servers end, stop or refuse, and keep all data: for a stage with a quorum */
     FAULTS_OF_RETURNS = 16384,  /* servers come back with less data, or are flushed, and have a grace: likewise */
     FAULTS_OF_CLOCKS = 32768,   /* the same with a wrong clock: likewise */
-    FAULTS_OF_STEPS = 65536,    /* clocks are set forward meanwhile, which no promise covers: likewise */
+    FAULTS_OF_STEPS = 65536,    /* clocks are set forward, which no promise covers: likewise */
     FAULTS_OF_HOSTS = 131072    /* a host is cut off: for a stage with a group on hosts */
 };
 
@@ -55,7 +55,7 @@ struct nemesis {
     unsigned strike_count;
 };
 
-/* Makes a fault, and perhaps a second fault meanwhile; both have ended at the return. */
+/* Makes a fault, and perhaps a second one at the same time; both have ended when this returns. */
 void nemesis_strike(struct nemesis *nemesis);
 
 long nemesis_sum(const struct nemesis *nemesis);

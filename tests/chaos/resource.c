@@ -52,7 +52,7 @@ static int answer_to(struct guarded *all, const struct question *question)
     return 0;
 }
 
-/* False: the client is gone. */
+/* False if the client has gone. */
 static bool serve_client(struct guarded *all, int fd)
 {
     struct question question;

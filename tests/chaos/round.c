@@ -44,7 +44,7 @@ static bool are_all_done(const struct stage *stage)
     return true;
 }
 
-/* Waits until all processes are done.  False if a process sleeps for ever. */
+/* Waits until all processes are done.  False if a process sleeps forever. */
 static bool await_all(const struct stage *stage)
 {
     struct watch watch = { .since_ms = 0 };
@@ -66,7 +66,7 @@ static bool await_all(const struct stage *stage)
 /* The same number for a server of a quorum: the closer waits nowhere. */
 #define OF_A_MASTER OF_A_NODE
 
-/* Descriptors that a process may have beside those of the closer, which knows fewer servers. */
+/* How many more descriptors a process may have than the closer, which knows fewer servers. */
 static int more_servers(const struct stage *stage)
 {
     return (stage->group ? SENTINELS * OF_A_SENTINEL : 0) + (stage->cluster ? CLUSTER_NODES * OF_A_NODE : 0) +
@@ -139,7 +139,7 @@ static void print_keys_of(struct side *side)
         printf("# %s\n", line);
 }
 
-/* Prints all keys of mutexes on the server, or on all nodes, after a waiter has waited for ever. */
+/* Prints all keys of mutexes on the server, or on all nodes, after a waiter has waited forever. */
 static void print_keys(struct stage *stage)
 {
     for (int i = 0; stage->masters && i < stage->masters->count; i++)
@@ -165,7 +165,9 @@ static void print_thread(int place, pid_t pid, const char *thread)
         fclose(file);
 }
 
-/* Tells where each thread sleeps, after a waiter has waited for ever: a waiter that reads in ppoll, others in futex. */
+/*
+ * Prints where each thread sleeps, after a waiter has waited forever: a waiter that reads is in ppoll, others in futex.
+ */
 static void print_threads(const struct stage *stage)
 {
     for (int i = 0; i <= PROCESSES; i++) {
@@ -224,7 +226,7 @@ static void begin(struct stage *stage, bool may_forget)
         stage_start_process(stage, i);
 }
 
-/* Tells if the history has room for the rest of the round. */
+/* True if the history has room for the rest of the round. */
 static bool has_room(const struct stage *stage)
 {
     return history_size(stage->history) < HISTORY_OPS * 3 / 4 && stage->history->track_count < HISTORY_TRACKS * 3 / 4;
@@ -305,7 +307,7 @@ void tally_print(const struct tally *tally, const struct stage *stage)
     nemesis_print(&tally->nemesis);
 }
 
-/* Tells if the list of connections has one line only, for the test's own connection. */
+/* True if the list of connections has only one line, for the test's own connection. */
 static bool is_alone(struct side *side)
 {
     const char *list = side_text(side, "CLIENT LIST TYPE normal");
@@ -314,8 +316,8 @@ static bool is_alone(struct side *side)
 }
 
 /*
- * Locks the mutex once, and tells if the queue is empty: a waiter that died in the queue with a signal stays there
- * for long, unless a thread locks the mutex.
+ * Locks the mutex once, and returns true if the queue is empty.  A waiter that died in the queue with a signal stays
+ * there for long, unless a thread locks the mutex.
  */
 static bool is_swept(dmutex_t *mutex, enum name name, struct side *side)
 {

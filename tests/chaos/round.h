@@ -20,7 +20,7 @@ struct tally {
     int64_t made, taken, refused, overlaps; /* as counted by the resource */
 };
 
-/* A round without a fault and without a new call for so many leases is stuck. */
+/* A round without a fault and without a new call for this many leases is stuck. */
 #define STILL_LEASES 60
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program whose tests are rounds on a stage of their own; included once by each such program. */
+/* A program whose tests are rounds on their own stage; included once by each such program. */
 #ifndef CHAOS_RUNS_H
 #define CHAOS_RUNS_H
 

@@ -120,7 +120,7 @@ void slots_lose_keys(struct stage *stage)
     stage->moves++;
 }
 
-/* The key is at both nodes then, or at the old node alone. */
+/* The key is then on both nodes, or only on the old one. */
 void slots_move_through_stop(struct stage *stage)
 {
     struct move move = begin_move(stage, some_slot(stage));
@@ -176,7 +176,7 @@ void slots_fail_over_twice(struct stage *stage)
     fail_over(stage, slot);
 }
 
-/* Once stopped, the replica cannot connect anew. */
+/* A replica that is stopped cannot reconnect. */
 void slots_part(struct stage *stage)
 {
     int slot = some_slot(stage), replica = cluster_replica(stage->cluster, slot);

@@ -71,7 +71,7 @@ void stage_begin_group(struct stage *stage, bool has_grace, const char *options)
 /* The same with a Cluster (slots.h), calm or fast (lib/clusters.h). */
 void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, const char *options);
 
-/* The same with a quorum (masters.h) of so many servers. */
+/* The same with a quorum (masters.h) of `servers` servers. */
 void stage_begin_quorum(struct stage *stage, int servers, bool has_grace, const char *options);
 
 /* Gives the last host a symbolic link as address, in place of the proxy. */

@@ -18,9 +18,8 @@
 static struct stage stage;
 
 /*
- * Returns the groups of faults for a round.  In rounds without older copies of the data all waiters go on without
- * help of the test; a signal written only on a server that is gone is lost with the server, and no promise covers
- * such a signal.
+ * Returns the groups of faults for a round.  In rounds without older copies of the data all waiters return without help
+ * from the test.  A signal that was only written on a server that is lost is lost with it, and no promise covers it.
  */
 static unsigned faults_of(long round)
 {

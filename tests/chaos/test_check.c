@@ -185,7 +185,9 @@ static void test_two_owners_are_found_when_the_first_is_certain_for_a_moment_mor
     assert_found(FOUND_OVERLAP);
 }
 
-/* Two holds overlap if a later call of the first owner has told a later certain moment; the later promise counts. */
+/*
+ * Two holds overlap if a later call of the first owner has reported a later end of certainty; the later promise counts.
+ */
 static void test_two_owners_are_found_when_the_first_was_confirmed(void **state)
 {
     struct op *first;
@@ -211,7 +213,7 @@ static void test_two_owners_are_found_when_one_comes_after_a_wait(void **state)
     assert_found(FOUND_OVERLAP);
 }
 
-/* A long certain hold is not forgotten behind a short hold: both later holds overlap with the long hold. */
+/* A long certain hold is not forgotten after a short one: both later holds overlap with it. */
 static void test_two_owners_are_found_when_a_third_was_there_in_between(void **state)
 {
     struct op *killed;
@@ -457,7 +459,7 @@ static void test_a_timeout_is_found_of_a_recursive_mutex_that_is_not_unlocked(vo
     assert_found(FOUND_RESULT);
 }
 
-/* A loss clears all depths: depth 1 beside EPERM is wrong. */
+/* A loss clears all depths: depth 1 together with EPERM is wrong. */
 static void test_a_depth_is_found_of_a_lost_recursive_mutex(void **state)
 {
     (void)state;

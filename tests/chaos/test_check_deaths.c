@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The judge of histories knows which deaths must be told, and which need not be told where leases are kept. */
+/* The judge of histories knows which deaths must be reported, and which need not where leases are kept. */
 #include <errno.h>
 
 #include "written.h"
@@ -42,7 +42,7 @@ static void test_nothing_is_found_when_one_was_killed_in_a_call_that_gives_back(
     assert_int_equal(judge(), 0);
 }
 
-/* A lost hold was a death, which another holder was told before the kill. */
+/* A lost hold was a death, which another holder learned of before the kill. */
 static void test_nothing_is_found_when_the_loss_was_reported_before_the_kill(void **state)
 {
     (void)state;
@@ -57,7 +57,7 @@ static void test_nothing_is_found_when_the_loss_was_reported_before_the_kill(voi
     assert_int_equal(judge(), 0);
 }
 
-/* A mutex that is not robust tells no death. */
+/* A mutex that is not robust reports no death. */
 static void test_nothing_is_found_when_the_mutex_is_not_robust(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_nothing_is_found_when_the_server_may_forget(void **state)
     assert_int_equal(judge(), 0);
 }
 
-/* A hold that was lost before its token could be told has no place in the order of tokens. */
+/* A hold that was lost before its token was known has no place in the order of tokens. */
 static void test_nothing_is_found_when_a_token_may_be_missing(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void test_a_death_is_found_that_the_next_holder_did_not_learn_of(void **s
     assert_found(FOUND_UNTOLD);
 }
 
-/* The death of a thread inside is told also when the hold was handed on in the process before. */
+/* The death of a thread inside is reported even if the hold was handed on within the process before. */
 static void test_a_death_is_found_of_a_hold_that_was_handed_on(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_a_death_is_found_of_a_hold_that_was_handed_on(void **state)
     assert_found(FOUND_UNTOLD);
 }
 
-/* An object that is not robust must tell no death, although the table calls the name robust. */
+/* An object that is not robust must report no death, although the table calls the name robust. */
 static void test_a_death_is_found_that_an_object_reports_which_is_not_robust(void **state)
 {
     (void)state;

@@ -45,7 +45,9 @@ static void test_no_two_own_at_once_when_servers_are_switched_by_hand(void **sta
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
+        /*
+         * In this order: only the last test uses the library in the test's own process, which does not fork after that.
+         */
         RUNS_TEST(test_no_two_own_at_once_when_the_server_fails_over),
         RUNS_TEST(test_no_two_own_at_once_when_the_server_fails_over_without_grace),
         RUNS_TEST(test_no_two_own_at_once_when_servers_are_switched_by_hand),

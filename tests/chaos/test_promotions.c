@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Promise P3: replicas that lag are promoted, again and again, behind the hosts' unchanged addresses, and no two
- * threads own a mutex.  Without a new server's grace two threads do own a mutex, which shows that the promotions
- * are dangerous, and the grace is needed.
- *
- * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS sets the number of promotions.
+ * Promise P3: replicas that lag are promoted repeatedly, while the addresses stay the same, and no two threads own a
+ * mutex.  Without a new server's grace two threads do own a mutex, which shows that the promotions are dangerous and
+ * the grace is needed.  DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_PROMOTIONS sets the
+ * number of promotions.
  */
 #include "runs.h"
 
@@ -52,7 +51,9 @@ static void test_two_own_when_there_is_no_grace_and_leases_are_kept(void **state
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        /* In this order: only the last test uses the library in the test's process, which forks no more after that. */
+        /*
+         * In this order: only the last test uses the library in the test's own process, which does not fork after that.
+         */
         RUNS_TEST(test_two_own_when_there_is_no_grace),
         RUNS_TEST(test_two_own_when_there_is_no_grace_and_leases_are_kept),
         RUNS_TEST(test_no_two_own_at_once_when_replicas_are_promoted),

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Promises on a quorum: a minority of the servers ends, stops, refuses, is flushed, or comes back empty or with older
- * data, or all servers come back empty at once, and no two threads own a mutex, no token comes back, and no waiter
- * waits for ever.  With clocks that are hours apart tokens rise while no server loses data; when servers come back
- * empty with another clock, tokens may go back, and no two threads own a mutex.  Two threads own a mutex when servers
- * come back without grace, and when the clocks of a minority are set forward while the servers run.
- *
- * DM_SEED repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_QUORUM sets the number of faults.
+ * data, or all servers come back empty at once; no two threads own a mutex, no token comes back, and no waiter waits
+ * forever.  With clocks that are hours apart, tokens rise while no server loses data; when servers come back empty with
+ * another clock, tokens may go back, but no two threads own a mutex.  Two threads do own a mutex when servers come back
+ * without grace, and when the clocks of a minority are set forward while the servers run.  DM_SEED repeats a run as far
+ * as the kernel's scheduler does; DMUTEX_TEST_QUORUM sets the number of faults.
  */
 #include <signal.h>
 
@@ -36,7 +35,7 @@ static void test_two_own_when_there_is_no_grace(void **state)
     must_two_own(3, FAULTS_OF_RETURNS, false);
 }
 
-/* While threads compete, a hold may have no more servers than it needs; there its lease ends an hour too soon. */
+/* While threads compete, a hold may have only as many servers as it needs; on those its lease ends an hour too soon. */
 static void test_two_own_when_the_clocks_of_a_minority_are_set_forward(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 
 #define MOVES_IN_A_ROUND 5
 #define IN_A_ROUND 2
-#define CALLS 500       /* in a round: some behind the grace, between two failovers */
+#define CALLS 500       /* in a round: some after the grace, between two failovers */
 #define ENOUGH 150      /* failovers, or moves, without a second owner: then they are harmless */
 #define LONG_LEASE 1500 /* longer than a failover by force takes */
 #define TIMES "command_timeout=200&connect_timeout=200&switch=400"

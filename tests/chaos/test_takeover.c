@@ -58,8 +58,8 @@ static void print_samples(struct samples *samples, const char *what, const char 
 /* ---- a killed owner ---------------------------------------------------------------------- */
 
 /*
- * Waits until the actor has answered, or until the limit.  Takes a sample of the longest stall of the waiting thread,
- * which has nothing else to do: the stall tells the machine's part of a long wait.
+ * Waits until the actor has answered, or until the limit.  Measures the longest stall of the waiting thread, which has
+ * nothing else to do: this shows the machine's part of a long wait.
  */
 static void await_answer(struct actor *actor)
 {
@@ -125,8 +125,8 @@ static void test_another_owns_when_an_owner_was_killed(void **state)
 }
 
 /*
- * Another thread owns after a kill, also beside many other keys that expire: the server expires keys by chance, and
- * a takeover must not depend on a key's timely end.
+ * Another thread owns after a kill, even if many other keys expire: the server expires keys at random, and a takeover
+ * must not depend on a key ending on time.
  */
 static void test_another_owns_when_many_other_keys_expire(void **state)
 {

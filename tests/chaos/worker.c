@@ -54,8 +54,8 @@ static int64_t left_of(const struct until *until)
 }
 
 /*
- * Returns the token, or 0: no hold, or a hold that was lost before the token could be told.  A quorum tells a token
- * once a majority has it, which may take longer than a call.
+ * Returns the token, or 0 if there is no hold, or it was lost before its token was known.  A quorum knows a token once
+ * a majority has it, which may take longer than a call.
  */
 static uint64_t told_token(dmutex_t *mutex)
 {
@@ -69,7 +69,7 @@ static uint64_t told_token(dmutex_t *mutex)
     return result ? 0 : token;
 }
 
-/* Fills in the hold's state, as told by the library now: the token last, which may ask the servers. */
+/* Fills in the hold's state, as the library reports it now; the token comes last, because it may ask the servers. */
 static void describe(struct op *op)
 {
     dmutex_t *mutex = &mutexes[op->name];
@@ -85,7 +85,7 @@ static void describe(struct op *op)
     op->token = told_token(mutex);
 }
 
-/* The arguments of a call, besides the mutex. */
+/* The arguments of a call other than the mutex. */
 struct means {
     struct until until;
     dcond_t *cond;
@@ -181,7 +181,7 @@ static void note_holding(struct hand *hand, int count)
     __atomic_fetch_add(&self->card->holding[hand->thread], count, __ATOMIC_ACQ_REL);
 }
 
-/* Mends a mutex after an owner's death; the owner of the table may have died before a signal was sent. */
+/* Repairs the data of a mutex after an owner's death; the owner of the table may have died before it sent a signal. */
 static void mend(struct hand *hand, enum name name)
 {
     while (call(hand, OP_CONSISTENT, name, NULL) == ENOLCK)
@@ -192,7 +192,7 @@ static void mend(struct hand *hand, enum name name)
     }
 }
 
-/* True if the thread owns the mutex after a call with this result; a dead owner's mutex is mended. */
+/* True if the thread owns the mutex after a call with this result; a dead owner's mutex is made consistent. */
 static bool owns(struct hand *hand, enum name name, int result)
 {
     if (result == EOWNERDEAD)
@@ -241,7 +241,7 @@ static void lock_again(struct hand *hand, enum name name)
     unlock(hand, name);
 }
 
-/* Stays inside mostly for no time at all, now and then for longer than a lease. */
+/* Mostly stays inside for no time, but sometimes for longer than a lease. */
 static void stay(struct hand *hand)
 {
     unsigned luck = dice_below(&hand->dice, 500);
@@ -259,7 +259,7 @@ static void use(struct hand *hand, enum name name)
     stay(hand);
     if (dice_below(&hand->dice, 4) == 0)
         lock_again(hand, name);
-    /* A second mutex, by trylock: two threads with two mutexes each could wait for each other for ever. */
+    /* A second mutex, by trylock: two threads with two mutexes each could wait for each other forever. */
     if (dice_below(&hand->dice, 8) == 0 && name + 1 < NAME_TABLE && lock_by(hand, OP_TRYLOCK, name + 1)) {
         wish(hand, name + 1, WISH_ENTER);
         wish(hand, name + 1, WISH_LEAVE);

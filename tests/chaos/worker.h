@@ -51,8 +51,8 @@ struct worker {
 void worker_run(const struct worker *worker) __attribute__((__noreturn__));
 
 /*
- * Closes the round: mends the table if an owner has died, waits until the table is empty, and sets PHASE_OVER.
- * `must_wake`: wakes all waiters first, because the server may have lost a signal.  Does not return.
+ * Closes the round: repairs the table if an owner has died, waits until the table is empty, and sets PHASE_OVER.
+ * `must_wake`: first wakes all waiters, because the server may have lost a signal.  Does not return.
  */
 void worker_close(const struct worker *worker, bool must_wake) __attribute__((__noreturn__));
 

@@ -56,7 +56,7 @@ static inline long judge(void)
     return verdict_sum(&verdict);
 }
 
-/* Asserts that the judge finds this kind alone, and tells the finding in words. */
+/* Asserts that the judge finds only this kind, and describes it. */
 static inline void assert_found(enum finding finding)
 {
     judge();

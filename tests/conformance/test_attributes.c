@@ -111,7 +111,7 @@ static void test_attr_has_defaults_when_fresh(void **state)
     assert_result(dmutexattr_destroy(&attr), 0);
 }
 
-/* Each possible value is taken and told. */
+/* Each possible value is accepted and returned. */
 static void test_attr_keeps_value_when_possible(void **state)
 {
     dmutexattr_t attr;
@@ -238,7 +238,7 @@ static void test_attr_keeps_prioceiling_when_it_is_a_priority(void **state)
     assert_result(dmutexattr_getprioceiling(&attr, NULL), EINVAL);
 }
 
-/* Threads of different hosts have no priorities in common: init says so, and leaves the object alone. */
+/* Threads of different hosts have no common priorities: init says so, and leaves the object unchanged. */
 static void test_init_refuses_protocol_when_the_mutex_is_of_the_server(void **state)
 {
     const int protocols[] = { PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT };
@@ -300,7 +300,7 @@ static void test_attr_name_needs_room_when_read(void **state)
     assert_string_equal(name, "a/bc");
 }
 
-/* init of a mutex refuses attributes that dmutexattr_init() has not set up, and leaves the object alone. */
+/* init of a mutex refuses attributes that dmutexattr_init() has not set up, and leaves the object unchanged. */
 static void test_init_refuses_attr_when_not_set_up(void **state)
 {
     dmutex_t mutex, before;

@@ -2,9 +2,9 @@
 /*
  * Hosts with wall clocks twenty minutes apart share a mutex as if the clocks agreed.
  *
- * As in test_wallclock this program stands in for clock_gettime() and sem_clockwait(). An actor's CLOCK_REALTIME is
- * ahead by the value in the actor's environment; CLOCK_BOOTTIME of the test's own process can be made to jump, so that
- * the server's clock seems to be set.
+ * As in test_wallclock, this program replaces clock_gettime() and sem_clockwait(). An actor's CLOCK_REALTIME is ahead
+ * by the value in its environment; CLOCK_BOOTTIME of the test's own process can be made to jump, as if the server's
+ * clock had been set.
  */
 #include <dlfcn.h>
 #include <semaphore.h>
@@ -56,7 +56,7 @@ int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *unti
 
 static dmutex_t mutex;
 
-/* A host with a clock ten minutes ahead, a host ten minutes behind, and a host with the right time. */
+/* A host whose clock is ten minutes fast, one whose clock is ten minutes slow, and one with the right time. */
 #define HOSTS 3
 static struct actor *hosts[HOSTS];
 
@@ -85,7 +85,7 @@ static void init_all(const char *name)
         actor_do(hosts[i], "0", "init %s robust lease=%d", name, LEASE);
 }
 
-/* Failure 18: a hold is good for its lease and renewed, neither over at once nor immortal. */
+/* Failure 18: a hold is valid for its lease and renewed, neither over at once nor immortal. */
 static void test_a_hold_goes_on_when_the_clock_is_wrong(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_a_hold_goes_on_when_the_clock_is_wrong(void **state)
     }
 }
 
-/* Failure 18: nobody is taken for dead, nor comes too early, by the clock of another. */
+/* Failure 18: nobody is taken for dead, or comes too early, because of another's clock. */
 static void test_waiters_keep_their_order_when_their_clocks_differ(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_a_dead_owners_lock_is_acquired_in_time_when_the_clocks_differ(v
     }
 }
 
-/* A timed lock goes by the clock of its own host. */
+/* A timed lock uses its own host's clock. */
 static void test_timedlock_ends_by_its_own_clock_when_the_clocks_differ(void **state)
 {
     (void)state;

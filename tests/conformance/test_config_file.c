@@ -116,8 +116,8 @@ static struct actor *start_into(const char *errors, const char *url)
 }
 
 /*
- * A lock that no other host knows is told to a process that nobody has configured, though its log is off.  The folder
- * is refused, so that no server is started.
+ * A process that nobody has configured gets a warning about a lock that no other host knows, even if its log is off.
+ * The folder is refused, so no server is started.
  */
 static void test_the_fallback_is_logged_when_no_server_is_configured(void **state)
 {

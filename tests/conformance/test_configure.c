@@ -195,7 +195,7 @@ static void test_lock_owns_when_the_password_is_right(void **state)
 
 /* ---- names of this process --------------------------------------------------------------- */
 
-/* getinfo tells all facts of an owner elsewhere: host, program, process, depth, token, waiters. */
+/* getinfo reports all facts about an owner elsewhere: host, program, process, depth, token, waiters. */
 static void test_getinfo_reports_the_owner_when_held(void **state)
 {
     static const char *const hosts[][2] = {
@@ -335,7 +335,7 @@ static void note_line(int level, const char *message, void *user)
     __atomic_add_fetch(&lines_logged, is_fine ? 1 : 1000000, __ATOMIC_RELEASE);
 }
 
-/* The log callback is told line by line, until the callback is taken away. */
+/* The log callback gets each line, until it is removed. */
 static void test_log_has_a_line_when_a_hold_is_lost(void **state)
 {
     int seen;

@@ -50,7 +50,7 @@ static void test_destroy_refuses_when_waited_for(void **state)
     actor_end(a);
 }
 
-/* A failed destroy changes nothing: the mutex goes on. */
+/* A failed destroy changes nothing: the mutex still works. */
 static void test_mutex_works_when_destroy_was_refused(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
@@ -266,8 +266,8 @@ static void end_leases_of_the_dead(void)
 }
 
 /*
- * A waiting process is stopped, granted the mutex and killed; or killed first. Once the server sees that the process is
- * gone, neither the process's hold nor the process's place keeps the owner of the object from destroying the object.
+ * A waiting process is stopped, granted the mutex and killed; or killed first.  Once the server sees that the process
+ * is gone, neither its hold nor its place keeps the object's owner from destroying the object.
  */
 static void test_destroy_succeeds_when_a_waiter_was_killed(void **state)
 {
@@ -297,8 +297,8 @@ static void test_destroy_succeeds_when_a_waiter_was_killed(void **state)
 }
 
 /*
- * The server reads the end of a killed waiter and the unlock in one turn: the inbox is still open for the grant.  The
- * destroy behind the unlock is not refused for the lease of the dead.
+ * The server reads the end of a killed waiter and the unlock in one turn: the inbox is still open for the grant.  A
+ * destroy after the unlock is not refused because of the dead process's lease.
  */
 static void test_destroy_succeeds_when_a_waiter_dies_as_it_is_granted(void **state)
 {

@@ -91,7 +91,7 @@ static const struct {
 };
 #define CALLS (sizeof calls / sizeof calls[0])
 
-/* Each function returns the expected result and leaves errno alone. */
+/* Each function returns the expected result and leaves errno unchanged. */
 static void check_all(dmutex_t *mutex, int wanted, bool is_free)
 {
     for (size_t i = 0; i < CALLS; i++) {
@@ -152,7 +152,7 @@ static void test_call_keeps_errno_when_it_succeeds_or_fails(void **state)
     check_all(&mutex, 0, true);
 }
 
-/* The same while another holds the mutex: EBUSY and ETIMEDOUT leave errno alone, too. */
+/* The same while another holds the mutex: EBUSY and ETIMEDOUT leave errno unchanged, too. */
 static void test_call_keeps_errno_when_mutex_is_held(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -224,7 +224,7 @@ static void test_prioceiling_is_refused_when_mutex_is_held_or_free(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Shall: consistent on a mutex that is not robust, or not inconsistent, is EINVAL, for others too. */
+/* Shall: consistent fails with EINVAL on a mutex that is not robust or not inconsistent, even for non-owners. */
 static void test_consistent_refuses_when_there_is_nothing_to_repair(void **state)
 {
     dmutex_t stalled = DMUTEX_INITIALIZER("errors/stalled");

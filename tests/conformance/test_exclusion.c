@@ -94,8 +94,8 @@ static void test_unlock_refuses_when_the_hold_was_lost(void **state)
 }
 
 /*
- * POSIX scenario 3: A is stopped for more than A's lease, B owns the mutex. When A goes on, A learns of the loss, and
- * A's renewals do not prolong B's lease: B is stopped, too, and C owns the mutex within B's lease.
+ * POSIX scenario 3: A is stopped for longer than its lease, and B owns the mutex.  When A continues, it learns of the
+ * loss, and its renewals do not prolong B's lease: B is stopped, too, and C owns the mutex within B's lease.
  */
 static void test_renewal_spares_successor_when_the_owner_was_stopped(void **state)
 {
@@ -126,7 +126,7 @@ static void test_renewal_spares_successor_when_the_owner_was_stopped(void **stat
     actor_end(b);
 }
 
-/* Scenario 3, told without a call: the lost callback, and remaining 0. */
+/* Scenario 3, reported without a call: the lost callback, and remaining 0. */
 static void test_owner_learns_of_its_loss_when_it_was_stopped(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -213,7 +213,7 @@ static void test_token_rises_when_keys_were_deleted(void **state)
     actor_end(a);
 }
 
-/* POSIX scenario 4: the token rises although the server was started anew, empty, and all clients are new. */
+/* POSIX scenario 4: the token rises even though the server was restarted empty, and all clients are new. */
 static void test_token_rises_when_the_server_restarted_empty(void **state)
 {
     struct server *other = server_start();
@@ -294,7 +294,7 @@ static void test_next_waiter_owns_when_the_chosen_one_dies(void **state)
     actor_end(next);
 }
 
-/* Scenario 11: a waiter that died before costs nothing: the dead waiter's inbox is gone, the next waiter is chosen. */
+/* Scenario 11: a waiter that died earlier costs nothing: its inbox is gone, so the next waiter is chosen. */
 static void test_next_waiter_owns_when_the_first_died_before(void **state)
 {
     struct actor *first = actor_start(the_server), *next = actor_start(the_server);

@@ -95,9 +95,8 @@ static void test_lock_works_when_signals_storm(void **state)
 }
 
 /*
- * POSIX scenario 36: a waiter in a storm of signals neither returns EINTR, nor is early, nor much
- * later than without, nor busy: 400 ms of waiting, a control of 400 + 1000 ms, and less than half
- * of it spent computing.
+ * POSIX scenario 36: in a storm of signals, a waiter neither returns EINTR, nor is early, nor much later than without,
+ * nor busy: it waits 400 ms, a control lasts 400 + 1000 ms, and less than half of that is spent computing.
  */
 static void test_timedlock_keeps_its_time_when_signals_storm(void **state)
 {
@@ -188,8 +187,8 @@ static void lock_inner(int number)
 }
 
 /*
- * POSIX scenario 47: a handler that interrupts a waiting lock and locks another mutex gets the other mutex, and the
- * wait goes on. (Inside a lock that does not wait a handler must not lock: the handler may hang.)
+ * POSIX scenario 47: a handler that interrupts a waiting lock and locks another mutex gets it, and the wait continues.
+ * (Inside a lock that does not wait a handler must not lock: it may hang.)
  */
 static void test_handler_locks_another_when_it_interrupts_a_wait(void **state)
 {
@@ -216,7 +215,7 @@ static void test_handler_locks_another_when_it_interrupts_a_wait(void **state)
     actor_end(holder);
 }
 
-/* A handler that tries the very mutex that the thread waits for is told EBUSY. */
+/* A handler that tries the very mutex that the thread waits for gets EBUSY. */
 static void try_inner(int number)
 {
     int kept = errno;

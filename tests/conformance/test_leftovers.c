@@ -44,7 +44,7 @@ struct victim {
     int rounds, wrong; /* the thread's own until the thread has ended */
 };
 
-/* Locks until cancelled, at one of three places: with the lock, without, or just behind a call. */
+/* Locks until cancelled, at one of three places: with the lock, without it, or just after a call. */
 static void *lock_until_cancelled(void *user)
 {
     struct victim *victim = user;
@@ -80,7 +80,7 @@ static void catch_signals(void)
     assert_return_code(sigaction(SIGUSR1, &action, NULL), errno);
 }
 
-/* By the clock: beside spinning programs one sched_yield() may take as long as all of them otherwise. */
+/* Bounded by the clock: if other programs spin, one sched_yield() may take as long as all of them otherwise. */
 static void interrupt_until(const struct victim *victims, int first, int64_t until_us)
 {
     for (int n = 0; wait_now_us() < until_us; n++) {
@@ -111,8 +111,8 @@ static int cancel_some(unsigned *seed)
 }
 
 /*
- * Failure 7: threads that are cancelled and interrupted at random places leave no key, no hold that is renewed, no
- * place in a queue; each death is told, and the mutex is usable.
+ * Failure 7: threads that are cancelled and interrupted at random places leave no key, no hold that is still renewed,
+ * and no place in a queue. Each death is reported, and the mutex is usable.
  */
 static void cancel_again_and_again(const struct kind *kind, const char *name)
 {
@@ -169,7 +169,7 @@ static void test_nothing_grows_when_locked_recursively_for_long(void **state)
         for (int depth = 0; depth < 5; depth++)
             assert_int_equal(dmutex_unlock(&mutex), 0);
     }
-    /* Less than a byte for each of 100 000 relocks; the answer to a look at the server takes some KiB at times. */
+    /* Less than a byte per relock; the answer when the server is checked sometimes takes some KiB. */
     assert_true(used() <= before + 32 * 1024);
     let_pass(3 * LEASE);
     assert_true(remaining_of(&mutex) > 0);

@@ -137,7 +137,7 @@ static void test_names_are_different_mutexes_when_they_differ(void **state)
         assert_result(dmutex_unlock(&mutexes[i]), 0);
 }
 
-/* The same name is the same mutex, in each of three ways to give the name; getname tells the name unchanged. */
+/* The same name is the same mutex, in each of three ways to give it; getname returns it unchanged. */
 static void test_name_is_one_mutex_when_given_in_different_ways(void **state)
 {
     (void)state;

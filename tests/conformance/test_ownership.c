@@ -194,8 +194,8 @@ static int wanted_of(const struct relock *relock, int type)
 }
 
 /*
- * POSIX scenario 7 and 8: a relock by each way, for each kind: EDEADLK comes before the time is
- * looked at, a normal mutex times out, a recursive one counts.
+ * POSIX scenarios 7 and 8: a relock by each way, for each kind: EDEADLK comes before the time is checked, a normal
+ * mutex times out, a recursive one counts.
  */
 static void test_relock_answers_by_type(void **state)
 {
@@ -224,8 +224,8 @@ static void test_relock_answers_by_type(void **state)
 }
 
 /*
- * POSIX scenario 8: a thread that locks its own normal mutex again waits for ever: for more than 3 leases the hold is
- * renewed and not granted to the waiting owner. Others get the mutex when the process is gone.
+ * POSIX scenario 8: a thread that locks its own normal mutex again waits forever: for more than 3 leases the hold is
+ * renewed and not granted to the waiting owner. Others get the mutex once the process is gone.
  */
 static void test_normal_relock_blocks_forever(void **state)
 {
@@ -256,7 +256,7 @@ static void test_normal_relock_blocks_forever(void **state)
 
 /* ---- scenario 9 -------------------------------------------------------------------------- */
 
-/* One thread of a pair: locks, and tells the thread's id and the result. */
+/* One thread of a pair: locks, and reports its id and the result. */
 struct heir {
     dmutex_t *mutex;
     pthread_t self;
@@ -297,8 +297,8 @@ static void run_heir(struct heir *heir, dmutex_t *mutex, void *(*life)(void *))
 }
 
 /*
- * POSIX scenario 9: a thread ends with the mutex, a new thread has the same pthread_t: no kind takes the new thread for
- * the owner; a robust mutex tells the new thread of the death.
+ * POSIX scenario 9: a thread ends while it owns the mutex, and a new thread has the same pthread_t. No kind of mutex
+ * takes the new thread for the owner; a robust mutex reports the death to it.
  */
 static void test_new_thread_is_not_the_owner_when_its_id_is_reused(void **state)
 {

@@ -14,7 +14,7 @@
 
 #define RUNS 200
 
-/* ---- a process of its own ---------------------------------------------------------------- */
+/* ---- a separate process ------------------------------------------------------------------ */
 
 static dmutex_t zeroed, five[4];
 static dcond_t zeroed_cond;
@@ -187,7 +187,7 @@ static dmutex_info_t info_of(dmutex_t *mutex)
     return info;
 }
 
-/* getinfo tells this process, and the thread's number as the kernel knows the thread. */
+/* getinfo reports this process, and the thread's number as the kernel knows it. */
 static void test_private_info_shows_this_process(void **state)
 {
     dmutex_t mutex = DMUTEX_ANONYMOUS_INITIALIZER;
@@ -228,7 +228,7 @@ static void test_private_info_has_the_host_of_the_configuration(void **state)
     unsetenv("XDG_CONFIG_HOME");
 }
 
-/* A dead thread's robust mutex: EOWNERDEAD at once, mended or not, and getinfo tells the health. */
+/* A dead thread's robust mutex: EOWNERDEAD at once, consistent or not, and getinfo reports its health. */
 static void test_private_robust_mutex_reports_a_thread_that_died(void **state)
 {
     dmutex_t mutex;

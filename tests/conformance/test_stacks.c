@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads with the smallest stack that pthread_create() takes, with a guard page below: each public call has room
- * there, at first use, in wait, behind a broken connection and without a server.
+ * Threads with the smallest stack that pthread_create() accepts, with a guard page below it: there is room for each
+ * public call, at first use, in a wait, when the connection breaks and without a server.
  *
- * This program executes itself with --stacks SCENE: a process that makes the first call on such a stack. Each call's
- * depth is found by paint: a pattern below the caller's frame, and how far the call overwrote the pattern.
+ * This program executes itself with --stacks SCENE: a process that makes the first call on such a stack.  The depth of
+ * each call is measured by paint: a pattern below the caller's frame, and how much of it the call overwrote.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -396,7 +396,7 @@ static void cancel_waiter(pthread_t thread)
     note("a cancelled wait", value == PTHREAD_CANCELED && has_owned_in_handler ? 0 : EIO, 0);
 }
 
-/* Two threads, because one sleeps at the socket and the other behind it. */
+/* Two threads, because one sleeps at the socket and the other waits for it. */
 static int play_cancelled(const char *url)
 {
     dmutexattr_t attr;
@@ -443,7 +443,7 @@ static void take_line(int level, const char *message, void *user)
     (void)user;
 }
 
-/* No server, everything is logged: failures of the connection are told on the caller's stack. */
+/* No server, and everything is logged: failures of the connection are reported on the caller's stack. */
 static int play_down(const char *url)
 {
     (void)url;
@@ -478,7 +478,7 @@ static void *break_connections(void *path)
     return NULL;
 }
 
-/* Connections break all the time; a caller finds the break, logs the break, opens and greets anew. */
+/* Connections break all the time; a caller notices the break, logs it, reconnects and greets. */
 static int play_breaks(const char *url)
 {
     pthread_t breaker;
@@ -531,7 +531,7 @@ static int play_ends(const char *url)
     (void)url;
     run_on_small_stack(end_with_hold);
     run_on_small_stack(lock_after_dead);
-    if (!IS_SANITIZED) /* the thread sanitizer cannot follow a fork beside threads */
+    if (!IS_SANITIZED) /* the thread sanitizer cannot follow a fork while there are threads */
         run_on_small_stack(fork_and_lock);
     run_on_small_stack(exit_here);
     return 5;

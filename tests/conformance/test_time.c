@@ -140,7 +140,7 @@ static void test_timedlock_succeeds_when_unlocked_before_its_time(void **state)
     actor_end(holder);
 }
 
-/* A waiter that timed out is no waiter any more: the next unlock goes to a waiter that still waits. */
+/* A waiter that timed out no longer waits: the next unlock goes to one that still does. */
 static void test_unlock_passes_over_who_timed_out(void **state)
 {
     struct actor *holder = actor_start_holder(the_server, "time/over", ""), *waiter = actor_start(the_server);
@@ -163,8 +163,8 @@ static void test_unlock_passes_over_who_timed_out(void **state)
 }
 
 /*
- * Timeouts that race with grants: each ends in 0 with the lock or ETIMEDOUT without the lock, and no grant is left
- * behind: the mutex is free afterwards.
+ * Timeouts that race with grants: each ends with 0 and the lock or with ETIMEDOUT without it, and no grant is left: the
+ * mutex is free afterwards.
  */
 static void test_timedlock_owns_or_not_when_grant_and_timeout_race(void **state)
 {

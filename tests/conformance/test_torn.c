@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects in memory that another process changes during calls: a name has an end at one moment and none at the next.
- * No call reads or writes elsewhere.  The mutex is at the end of a page with no page behind; the compiler's canary
- * guards the caller's frame, and bytes behind the buffer guard the buffer.
+ * Objects in memory that another process changes during calls: at one moment a name is terminated, at the next it is
+ * not.  No call reads or writes anywhere else.
+ *
+ * The mutex is at the end of a page with no page after it; the compiler's canary guards the caller's frame, and bytes
+ * after the buffer guard the buffer.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #define CALLS 200000
 #define GUARD 64
 
-/* The objects, at the end of the memory; the bytes behind cannot be read. */
+/* The objects, at the end of the memory; the bytes after them cannot be read. */
 struct torn {
     dcond_t cond;
     dmutex_t mutex;
@@ -40,7 +42,7 @@ static void fill(volatile char *bytes, size_t from, size_t to, char with)
         bytes[i] = with;
 }
 
-/* Another process writes letters over the ends of both names, and restores the ends, for ever. */
+/* Another process keeps overwriting the ends of both names with letters, and restoring them. */
 static void tear(void)
 {
     for (;;) {

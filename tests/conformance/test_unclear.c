@@ -5,8 +5,8 @@
 #include "../lib/testlib.h"
 
 /*
- * One process, A, behind a bad network; the test's own network is good. A's lease is 10 s: an event before the end of a
- * control of 5 s did not wait for the lease.
+ * One process, A, has a bad network; the test's own network is good. A's lease is 10 s: what happens before a control
+ * of 5 s ends did not wait for the lease.
  */
 struct scene {
     struct proxy *proxy;
@@ -17,7 +17,7 @@ static void begin_scene(struct scene *scene)
 {
     scene->proxy = proxy_start(the_server);
     scene->a = actor_start_at(proxy_url(scene->proxy));
-    actor_do(scene->a, "0", "init unclear/warm fair"); /* a wait behind the own hold opens the inbox */
+    actor_do(scene->a, "0", "init unclear/warm fair"); /* a wait for its own hold opens the inbox */
     actor_do(scene->a, "0", "lock unclear/warm");
     actor_do(scene->a, "ETIMEDOUT", "timedlock unclear/warm 20");
     actor_do(scene->a, "0", "unlock unclear/warm");
@@ -200,7 +200,7 @@ static void test_retried_unlock_spares_the_relock(void **state)
             actor_do(scene.a, "0", "lock %s", name);
             assert_int_equal(proxy_hits(scene.proxy), 1);
             assert_true(actor_value(scene.a, "token %s", name) > token);
-            actor_do(scene.a, "0", "renew %s", name); /* behind all unsent requests */
+            actor_do(scene.a, "0", "renew %s", name); /* comes after all requests that were not sent */
             check_owned_once(&scene, name);
         }
     }
@@ -225,7 +225,7 @@ static void test_retried_unlock_grants_once_when_others_wait(void **state)
         proxy_break(scene.proxy, cuts[cut], PROXY_COMMANDS, key_of("lock", "unclear/grant"), 1);
         actor_do(scene.a, "0", "unlock unclear/grant");
         actor_expect(first, "0");
-        actor_do(scene.a, "EBUSY", "trylock unclear/grant"); /* behind the retry */
+        actor_do(scene.a, "EBUSY", "trylock unclear/grant"); /* comes after the retry */
         assert_true(actor_is_silent(second));
         assert_int_equal(waiters_of(&mutex), 1);
         actor_do(first, "0", "unlock unclear/grant");

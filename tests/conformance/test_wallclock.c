@@ -2,9 +2,9 @@
 /*
  * The machine's wall clock is set while locks are held and waited for: scenario 20.
  *
- * The clock itself is left alone: this program stands in for the two functions by which time comes into a process,
- * clock_gettime() and sem_clockwait(), and lets CLOCK_REALTIME jump there. As in the kernel, a wait ends if the jump
- * passes the wait's deadline.
+ * The clock itself is not changed: this program replaces the two functions through which a process gets the time,
+ * clock_gettime() and sem_clockwait(), and lets CLOCK_REALTIME jump there. As in the kernel, a wait ends if the clock
+ * jumps past its deadline.
  */
 #include <dlfcn.h>
 #include <semaphore.h>
@@ -101,7 +101,7 @@ static void test_timedlock_goes_on_when_the_wall_clock_jumps_back(void **state)
     actor_end(holder);
 }
 
-/* POSIX scenario 20: a wait by CLOCK_MONOTONIC does not care, neither forward nor back. */
+/* POSIX scenario 20: a wait on CLOCK_MONOTONIC does not change when the wall clock jumps, forward or back. */
 static void test_clocklock_keeps_its_time_when_the_wall_clock_jumps(void **state)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("wallclock/clock");

@@ -262,7 +262,7 @@ DEFINE(int, socketpair, (int family, int type, int protocol, int ends[2]), (fami
 DEFINE(char *, mkdtemp, (char *template), (template), BY_NULL)
 DEFINE(int, mkdir, (const char *path, mode_t mode), (path, mode), BY_ERRNO)
 
-/* Of a socket it cannot fail: whoever takes a failure for "not my socket" is right. */
+/* On a socket it cannot fail: whoever takes a failure for "not my socket" is right. */
 int fstat(int fd, struct stat *status)
 {
     static int (*next)(int, struct stat *);

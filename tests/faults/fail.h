@@ -23,7 +23,7 @@ enum fail_kind {
 
 extern const char *const fail_names[FAIL_KINDS];
 
-/* Lies in memory shared by forked processes: one process alone has the failure. */
+/* In memory shared by forked processes: only one of them has the failure. */
 struct fail_seen {
     unsigned count; /* calls of the kind since fail_arm() */
     char call[40];  /* the call that failed; "" none */

@@ -199,7 +199,7 @@ static void die_holding(struct peer *peer)
     done(dmutex_lock(&mutex), 0);
 }
 
-/* The death is reported until the mutex is mended, also when calls fail. */
+/* The death is reported until the mutex is made consistent, even when calls fail. */
 static void take_death(void)
 {
     struct peer peer;
@@ -275,7 +275,7 @@ static void take_exit(void)
 
 /* ---- fork, network, local server --------------------------------------------------------- */
 
-/* Parent and child go on at the same time; one of the two processes has the failure. */
+/* Parent and child continue at the same time; one of the two has the failure. */
 static void take_fork(void)
 {
     struct peer child;
@@ -322,7 +322,7 @@ static void take_local(void)
     struct pollfd reader = { .events = POLLIN };
     int ends[2];
 
-    setenv("DMUTEX_URL", "local:?connect_timeout=20000", 1); /* a server may take long to start beside the others */
+    setenv("DMUTEX_URL", "local:?connect_timeout=20000", 1); /* a server may take long to start on a busy machine */
     if (pipe(ends) < 0)
         run_complain("pipe: %s", strerror(errno));
     arm();

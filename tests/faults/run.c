@@ -197,7 +197,7 @@ void cut_connections(void)
     }
 }
 
-/* The slot map of a Cluster asks for the map once, and may have lost its connection behind that. */
+/* The slot map of a Cluster is read once, and its connection may have been lost after that. */
 static bool has_usual_descriptors(const struct outcome *usual)
 {
     int count = open_descriptors();
@@ -231,7 +231,10 @@ static void live(void)
 
 /* ---- the test's side --------------------------------------------------------------------- */
 
-/* A host name that needs a lookup; but a machine without such a name asks the network, in vain and for long. */
+/*
+ * A host name that must be looked up.  A machine that lacks this name would ask the network, for long and without
+ * success.
+ */
 static const char *host_name(void)
 {
     return access("/etc/hosts", R_OK) == 0 ? "localhost" : "127.0.0.1";

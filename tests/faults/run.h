@@ -54,7 +54,7 @@ const char *run_end(struct run *run);
 
 /* ---- for paths --------------------------------------------------------------------------- */
 
-/* The objects of a path, set up anew: mutex and cond belong together, spare is another mutex. */
+/* The objects of a path, freshly set up: mutex and cond belong together, spare is another mutex. */
 extern dmutex_t mutex, spare;
 extern dcond_t cond;
 void make_objects(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each call that can fail fails once: on each of the main paths the first call of each kind, then the second, until a
- * run ends before a call fails.  On a path whose runs start servers, one call of three fails; in long runs each.  Of
- * OpenSSL's own calls so many fail as OPENSSL_STEP says.  After
- * each failure the path's calls return the promised results, the path ends, the next lock and unlock work, and nothing
- * is left: no descriptor, no thread, no key, and in sanitized builds no memory.
+ * Each call that can fail fails once: on each of the main paths, first the first call of each kind, then the second,
+ * until a run ends before a call fails.  On a path whose runs start servers, one call in three fails; in long runs
+ * each.  Of OpenSSL's own calls, every OPENSSL_STEP-th fails.  After each failure the path's calls return the promised
+ * results, the path ends, the next lock and unlock work, and nothing is left: no descriptor, no thread, no key, and in
+ * sanitized builds no memory.
  *
  *     DM_FAIL=network:17 tests/faults/test_faults handoff     one run, by hand
  */
@@ -22,10 +22,10 @@
 /* Runs mostly wait for a pause or another process. */
 #define AT_ONCE 6
 
-/* Ends the test of a path after so many wrong runs. */
+/* Ends the test of a path after this many wrong runs. */
 #define ENOUGH 10
 
-/* OpenSSL allocates some 18000 times until the first lock: one of so many fails. */
+/* OpenSSL allocates some 18000 times until the first lock; one call in this many fails. */
 #define OPENSSL_STEP 1801
 #define OPENSSL_LONG_STEP 7
 
@@ -52,7 +52,7 @@ static void run_usual(const struct path *path, enum fail_kind kind)
     end(&run);
 }
 
-/* One of so many calls fails. */
+/* One call in how many fails. */
 static unsigned step_of(const struct path *path, enum fail_kind kind)
 {
     bool is_long = repetitions(1) > 1;

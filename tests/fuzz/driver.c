@@ -19,8 +19,7 @@
 
 #include "fuzz.h"
 
-/* Limits the processor time: so many seconds for this many executions are a hang, because an execution takes
- * microseconds. */
+/* Limits the CPU time: taking this long for this many executions is a hang, because one takes microseconds. */
 #define WATCHED 1000
 #define PATIENCE_S 60
 
@@ -60,7 +59,7 @@ static const char *pick(const char *const *texts)
 
 /* ---- changes ----------------------------------------------------------------------------- */
 
-/* Puts bytes in the place of a range, as far as there is room. */
+/* Replaces a range with other bytes, as far as there is room. */
 static void replace(struct input *input, size_t from, size_t erased, const void *bytes, size_t length)
 {
     size_t behind = input->length - from - erased;
@@ -198,7 +197,7 @@ static void give_up(int number)
     raise(number);
 }
 
-/* A sanitizer ends the program with a function of its own, and calls the callback first. */
+/* A sanitizer ends the program with its own function, which first calls the callback. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static void watch(void)

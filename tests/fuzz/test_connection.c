@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All bytes that a server can send to a link, from the greeting on: the link takes the bytes or is closed; each handler
- * is called once, and nothing is left behind. The first byte of an input chooses between the node's two links, and how
- * the bytes are cut into pieces. The server is the other end of a pair of sockets.
+ * All bytes that a server can send over a link, from the greeting on: the link accepts them or is closed; each handler
+ * is called once, and nothing is left.
+ *
+ * The first byte of an input chooses between the node's two links, and how the bytes are cut into pieces. The server is
+ * the other end of a socket pair.
  */
 #include <stdbool.h>
 #include <string.h>

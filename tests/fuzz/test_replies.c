@@ -109,7 +109,7 @@ static void feed(size_t length)
     to_come.length -= length;
 }
 
-/* Arrays within arrays of any reply, so that the stack of whoever frees it is bounded. */
+/* Nested arrays of any reply, so that the stack of whoever frees it is bounded. */
 static int levels_of(const redisReply *reply)
 {
     int most = 0;
@@ -192,7 +192,7 @@ static struct dm_question question; /* its common part is the same for all opera
 static union dm_more more;
 static char reason[DM_REASON_ROOM];
 
-/* Some times a span, in nanoseconds, behind any moment of ours. */
+/* A few times a span, in nanoseconds, later than any time of ours. */
 static void must_be_spans(const struct dm_answer *answer)
 {
     const int64_t most_ms = INT64_MAX / DM_NS_PER_MS / 16;

@@ -72,7 +72,7 @@ static int open_pair(void *user, bool may_block, char ret_reason[DM_REASON_ROOM]
     (void)user;
     (void)may_block;
     (void)ret_reason;
-    if (server_fd >= 0) /* opened again, behind a break */
+    if (server_fd >= 0) /* reopened after a break */
         close(server_fd);
     return open_ends();
 }
@@ -89,7 +89,7 @@ static void take_ready(void *user, struct dm_sentinel *sentinel, const char *id)
     dm_council_name(&council, sentinel->index, id);
 }
 
-/* May stand in a line of the log. */
+/* True if the text may be part of a line of the log. */
 static bool is_plain(const char *text)
 {
     for (const char *at = text; *at; at++) {

@@ -48,7 +48,7 @@ const struct fuzzer fuzzer = { "settings", seeds, words, 30000, 2000000 };
 static const char *const names[] = { "DMUTEX_URL",   "DMUTEX_ONLOST",    "DMUTEX_ONDOWN",
                                      "DMUTEX_LOCAL", "DMUTEX_LOCAL_DIR", "DMUTEX_HOST" };
 
-/* Leaves out lines of other names, because a line could set PATH. Avoids setenv(), which keeps all values for ever. */
+/* Leaves out lines with other names, because a line could set PATH. Avoids setenv(), which never frees values. */
 static void set_environment(char *lines)
 {
     char *line;

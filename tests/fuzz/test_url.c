@@ -87,7 +87,7 @@ static const char *const words[] = {
 
 const struct fuzzer fuzzer = { "url", seeds, words, 60000, 8000000 };
 
-/* True if the reason tells the name of an option, which stands behind any login: after an '@', or without a colon. */
+/* True if the reason contains the name of an option, which follows any login: after an '@', or if there is no colon. */
 static bool tells_option(const char *text, const char *reason)
 {
     size_t address = strcspn(text, "?"), scheme = strcspn(text, ":") + 1;
@@ -102,8 +102,8 @@ static bool tells_option(const char *text, const char *reason)
 }
 
 /*
- * The secret may be anywhere in the URL, and is printed nowhere; except for the path of a file, which begins with a
- * slash and stands behind any login, and for the name of an option.
+ * The secret may be anywhere in the URL, and is printed nowhere, except for the path of a file, which begins with a
+ * slash and follows any login, and for the name of an option.
  */
 static void must_be_silent(const char *text, const char *reason)
 {

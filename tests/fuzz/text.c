@@ -7,7 +7,7 @@ const char *fuzz_text(const uint8_t *bytes, size_t length)
 {
     static char *text;
 
-    free(text); /* of the exact size, so that the sanitizer sees a read behind the text */
+    free(text); /* of the exact size, so that the sanitizer notices a read beyond the text */
     text = malloc(length + 1);
     must(text);
     if (length)

@@ -72,7 +72,7 @@ static void __attribute__((__format__(__printf__, 2, 3))) put(struct host *host,
     free(string);
 }
 
-/* Sets a variable to the path of a file beside this program in the build tree. */
+/* Sets a variable to the path of a file of the build tree that is next to this program. */
 static void put_path(struct host *host, const char *name, const char *path)
 {
     put(host, "%s=%.*s/%s", name, (int)(strrchr(program_path, '/') - program_path), program_path, path);

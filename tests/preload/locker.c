@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program without distributed locks: locks a file in all ways, and prints the results.
- * `locker FILE WORD...` carries out each word in turn:
+ * A program without distributed locks: locks a file in every way, and prints the results. `locker FILE WORD...` carries
+ * out each word in turn:
  *
  *     flock flock-try flock-un flock-sh            by flock()
  *     setlkw setlk unlck rdlck get                 by fcntl(), the whole file
  *     ofd-setlkw ofd-setlk ofd-unlck ofd-get
  *     lockf tlock ulock ltest                      by lockf()
- *     part last                                    bytes 10 to 14; the whole file as SEEK_END tells it
+ *     part last                                    bytes 10 to 14; the whole file, counted from SEEK_END
  *     reopen close-other dup                       opens a new descriptor for the next words; opens and closes; dup()
  *     send receive                                 the file goes into a socket, and comes out to be closed
- *     fork                                         a child goes on; the parent ends by _exit() at once
- *     fork-wait                                    a child goes on; the parent goes on after the child's end
+ *     fork                                         a child continues; the parent ends by _exit() at once
+ *     fork-wait                                    a child continues; the parent continues when the child has ended
  *     wait                                         for a line
- *     handle handle-restart                        SIGALRM has a handler, with SA_RESTART or not
- *     handler                                      the next word is carried out in a signal's handler
+ *     handle handle-restart                        SIGALRM has a handler, without or with SA_RESTART
+ *     handler                                      the next word is carried out in a signal handler
  *     cancel                                       a thread does the next word, and is cancelled after a line of input
  *     children                                     the number of SIGCHLD so far, and whether there is a child
  *     count N                                      N times: lock, add 1 to the number in COUNTER, unlock
@@ -24,7 +24,7 @@
  *     pause                                        for a signal
  *     filter                                       pidfd_send_signal() is EPERM from now on, as in some containers
  *     say WORD
- *     thread                                       a thread goes on, and the first thread ends
+ *     thread                                       a thread continues, and the first thread ends
  */
 #include <errno.h>
 #include <fcntl.h>

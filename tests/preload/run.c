@@ -20,7 +20,7 @@ static void hide_configuration(void)
 int run_setup(void **state)
 {
     (void)state;
-    test_tell_asan("verify_asan_link_order=0"); /* the module stands before the sanitizer in sanitized programs */
+    test_tell_asan("verify_asan_link_order=0"); /* in sanitized programs the module comes before the sanitizer */
     keeper_make_folder(folder, sizeof folder);
     hide_configuration();
     unsetenv("LD_PRELOAD");

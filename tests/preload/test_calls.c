@@ -134,7 +134,7 @@ static void test_a_mutex_is_of_its_type_when_it_was_made(void **state)
     assert_string_equal(said(), "");
 }
 
-/* A program that makes and destroys a named mutex for ever does not grow. */
+/* A program that keeps making and destroying a named mutex does not grow. */
 static void test_memory_does_not_grow_when_a_mutex_is_made_again(void **state)
 {
     struct actor *actor;
@@ -312,7 +312,8 @@ static void test_cxx_mutexes_are_distributed_when_they_are_named(void **state)
 /* ---- leases that end --------------------------------------------------------------------- */
 
 /*
- * Stops a holder until this test has the mutex, and lets the holder go on; the holder ends by a signal, or exits if 0.
+ * Stops a holder until this test has the mutex, and continues it; the holder then ends by a signal, or exits if that is
+ * 0.
  */
 static void check_loss(const char *setting, int signal_number)
 {

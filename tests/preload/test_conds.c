@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Condition variables of an unchanged program, with a named mutex: conditions with a name are distributed, waits on
- * conditions without a name wake up now and then.
+ * Condition variables of an unchanged program, with a named mutex: conditions with a name are distributed; waits on
+ * conditions without a name wake up from time to time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const char explanation[] =
     ": a condition variable without a name is used with this mutex; its waits wake up ten times a second, and signals "
     "of other processes do not reach it. Name it by Cond=; dmutex-run --list shows it\n";
 
-static char number[80]; /* the file: stands for the data that the mutex guards */
+static char number[80]; /* the file that represents the data guarded by the mutex */
 static dmutex_t mutex;
 
 static int begin_test(void **state)
@@ -268,7 +268,7 @@ static void test_a_wait_gives_the_mutex_up_when_the_condition_has_no_name(void *
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* A timed wait that wakes up now and then ends at its time, by the condition's clock, not before. */
+/* A timed wait that wakes up from time to time ends on time, by the condition's clock, not earlier. */
 static void test_a_timed_wait_ends_when_a_condition_has_no_name(void **state)
 {
     struct actor *actor = start_program("legacy", rules, NULL);

@@ -9,7 +9,7 @@
 
 #include "programs.h"
 
-/* Rules of each kind; no rule matches, and the last rules make the module look at every lock. */
+/* Rules of each kind, none of which matches; the last ones make the module check every lock. */
 static const char nothing[] = "sym:no-such-program:lock => h/a; sym:libnosuch.so:lock => h/b;"
                               "off:no-such-program@build-id:12+8 => h/c; cond:sym:no-such-program:ready => h/d;"
                               "flock:/no/such/* => h/e; fcntl:/no/such/* => h/f;"
@@ -23,7 +23,7 @@ static bool is_installed(const char *program)
     return ran.status == 0;
 }
 
-/* Runs a shell script in the folder: alone, under the module, and under rules; the results must be equal. */
+/* Runs a shell script in the folder: alone, under the module, and under rules. The results must be equal. */
 static void check_script(const char *script)
 {
     static const char *const rules[] = { NULL, nothing };

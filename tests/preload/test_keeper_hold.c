@@ -164,7 +164,7 @@ static bool lose(uint64_t token)
     return hold_lose(hold, token, &loss);
 }
 
-/* A hold that is lost before dmutex_lock() has returned is given back and asked for anew, as often as that happens. */
+/* A hold that is lost before dmutex_lock() has returned is given back and asked for again, every time. */
 static void test_a_hold_is_asked_for_again_when_it_is_lost_before_the_lock_returns(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void test_a_hold_is_asked_for_again_when_it_is_lost_before_the_lock_retur
     assert_int_equal(releases, 3);
 }
 
-/* A try that is lost so is tried anew. */
+/* So is a try that is lost like this. */
 static void test_a_try_is_repeated_when_its_hold_is_lost_before_it_returns(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void test_a_try_is_repeated_when_its_hold_is_lost_before_it_returns(void 
     end();
 }
 
-/* The loss of an earlier hold of the name, told while a hold asks, is no loss of the hold that asks. */
+/* If the loss of an earlier hold of the name is reported while a hold asks, that hold is not lost. */
 static void test_a_hold_is_kept_when_an_earlier_hold_of_the_name_is_lost(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_a_hold_is_kept_when_an_earlier_hold_of_the_name_is_lost(void **
     end();
 }
 
-/* Only the loss of its own token makes a held hold lost, and only once. */
+/* A held hold is lost only by the loss of its own token, and only once. */
 static void test_a_held_hold_is_lost_when_its_token_is_lost(void **state)
 {
     (void)state;

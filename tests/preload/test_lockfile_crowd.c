@@ -131,8 +131,8 @@ static pid_t start_crowd(void)
 }
 
 /*
- * Finding 131: the kernel gives the list of locks in pages, and the last page is missing when enough locks have ended
- * meanwhile. Each closing of the file makes the keeper look.
+ * Finding 131: the kernel returns the list of locks in pages, and the last page is missing if enough locks ended in the
+ * meantime. Each close of the file makes the keeper check.
  */
 static void test_a_lock_stays_when_many_others_end_at_once(void **state)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lock files in containers, where the keeper cannot look into every process: a doubt is never taken for the end of a
- * lock, and a lock that has ended is given back all the same.
+ * Lock files in containers, where the keeper cannot inspect every process: doubt is never taken for the end of a lock,
+ * but a lock that has ended is still given back.
  *
- * A container is a pid namespace with a /proc of its own. Its first process is root's shell, and stays; its child takes
- * x.lock, and becomes another user, as setpriv, gosu and su do.
+ * A container is a pid namespace with its own /proc. Its first process is root's shell, which stays; the shell's child
+ * takes x.lock, and becomes another user, as setpriv, gosu and su do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define JOB "sh -c \"echo has; read go\""
 #define AS_STRANGER "setpriv --reuid 61234 --regid 61234 --clear-groups " JOB
 #define LOCKED_BY(way, job) "(exec 9>x.lock; " way "; exec " job ")"
-#define LOOKS 11 /* as many as the keeper needs to miss a lock for good */
+#define LOOKS 11 /* as many as the keeper needs to give a lock up */
 
 static struct host *c;
 
@@ -49,8 +49,8 @@ static int first_process(const struct job *container)
 }
 
 /*
- * The end of another lock of the same keeper makes the keeper look at all its locks. With -r, because in a chroot the
- * root of the mount namespace is another folder.
+ * The end of another lock of the same keeper makes it check all its locks. -r is for a chroot, where the root of the
+ * mount namespace is another folder.
  */
 static void make_keeper_look(const struct job *container)
 {
@@ -63,7 +63,7 @@ static void make_keeper_look(const struct job *container)
     }
 }
 
-/* Asserts that x.lock goes on as long as the child does, and no longer. */
+/* Asserts that x.lock lasts as long as the child does, and no longer. */
 static void assert_locked_until_the_end(struct job *container)
 {
     job_expect(container, "has");
@@ -76,7 +76,7 @@ static void assert_locked_until_the_end(struct job *container)
     job_finish(container);
 }
 
-/* A lock goes on when its process has become another user, into whom root may not look without CAP_SYS_PTRACE. */
+/* A lock lasts when its process has become another user, whom root may not inspect without CAP_SYS_PTRACE. */
 static void test_a_lock_goes_on_when_its_process_cannot_be_looked_into(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_a_lock_goes_on_when_its_process_can_be_looked_into(void **state
     assert_locked_until_the_end(start_container("unshare -p -f --mount-proc", LOCKED_BY("flock 9", AS_STRANGER)));
 }
 
-/* The same if the first thread of the process has ended: /proc shows its descriptors at the other threads alone. */
+/* The same if the process's first thread has ended: /proc only shows its descriptors at the other threads. */
 static void test_a_lock_goes_on_when_the_first_thread_has_ended(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_a_lock_goes_on_when_its_process_is_hidden(void **state)
         LOCKED_BY("flock 9", AS_STRANGER)));
 }
 
-/* The job is behind two changes of the user. */
+/* The job has changed its user twice. */
 static void test_a_lock_goes_on_when_the_user_changes_twice(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void test_a_lock_goes_on_when_the_user_changes_twice(void **state)
                              "--ambient-caps +setuid,+setgid " AS_STRANGER)));
 }
 
-/* The job is behind su, which stays root's. */
+/* The job was started by su, which stays root's. */
 static void test_a_lock_goes_on_when_the_job_runs_under_su(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_a_lock_goes_on_when_the_list_of_locks_is_hidden(void **state)
         "unshare -m -f sh -c \"mount --bind /dev/null /proc/locks; exec \\\"\\$@\\\"\" - ", LOCKED_BY("flock 9", JOB)));
 }
 
-/* The file is mapped, and no descriptor has it: in a /proc without the list of locks, nothing but the mapping tells. */
+/* The file is mapped, and no descriptor has it: in a /proc without the list of locks, only the mapping shows it. */
 static void test_a_lock_goes_on_when_the_file_is_mapped_and_closed(void **state)
 {
     struct job *container =
@@ -158,7 +158,7 @@ static void test_a_lock_goes_on_when_the_file_is_mapped_and_closed(void **state)
     assert_locked_until_the_end(container);
 }
 
-/* Without /proc nobody knows which file it is, and a lock of this host alone would be taken for one of all hosts. */
+/* Without /proc nobody knows which file it is, and a lock of this host only would be taken for one of all hosts. */
 static void test_a_lock_is_refused_without_proc(void **state)
 {
     static const char *const lines[] = { "flock ENOLCK", "setlk ENOLCK", "ofd-setlkw ENOLCK",
@@ -186,7 +186,7 @@ static void write_map(int pid, const char *name)
     assert_return_code(fclose(file), errno);
 }
 
-/* A lock goes on in a user namespace, whose root has no rights outside. */
+/* A lock lasts in a user namespace, whose root has no rights outside. */
 static void test_a_lock_goes_on_in_a_user_namespace(void **state)
 {
     struct job *namespace;
@@ -205,8 +205,8 @@ static void test_a_lock_goes_on_in_a_user_namespace(void **state)
 }
 
 /*
- * If the keeper must not even open the file, because it is a FIFO, the lock goes on, and the log says why. It ends when
- * the keeper can look into all processes again.
+ * If the keeper must not even open the file, because it is a FIFO, the lock lasts, and the log says why. It ends when
+ * the keeper can inspect all processes again.
  */
 static void test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at(void **state)
 {
@@ -244,7 +244,7 @@ static struct job *start_twins(void)
                          "flock 8; echo both; read go; exec 9<&-; echo one; read go; true'");
 }
 
-/* The lock of one file neither ends the lock of the other nor keeps it. */
+/* The lock of one file neither ends the lock of the other nor prolongs it. */
 static void test_a_lock_goes_on_when_another_file_has_the_same_identity(void **state)
 {
     struct job *job = start_twins();

@@ -242,7 +242,7 @@ static void test_locking_again_changes_nothing(void **state)
     job_finish(holder);
 }
 
-/* A host that locks again at once after an unlock waits behind the other host's waiter. */
+/* A host that locks again right after an unlock comes after the other host's waiter. */
 static void test_a_host_that_locks_again_at_once_waits_after_the_other(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw wait unlck setlkw wait"), *waiter;
@@ -291,7 +291,7 @@ static void test_setlkw_fails_with_eintr_when_a_handler_has_run(void **state)
     job_finish(waiter);
 }
 
-/* F_SETLKW is a cancellation point; a cancelled wait leaves neither a lock of the server nor of the kernel. */
+/* F_SETLKW is a cancellation point; a cancelled wait leaves no lock, neither on the server nor in the kernel. */
 static void test_setlkw_is_cancelled_while_it_waits(void **state)
 {
     struct job *holder = host_start(a, "$LOCKER x.lock setlkw wait"), *waiter;

@@ -36,8 +36,8 @@ static void test_flock_n_fails_while_another_host_has_the_lock(void **state)
 }
 
 /*
- * Makes and ends ever more locks, so many that /proc/locks is read in pieces. The kernel lists the newest locks of a
- * processor first, so the new locks stand before all older locks.
+ * Keeps making and ending locks, so many that /proc/locks is read in pieces. The kernel lists a processor's newest
+ * locks first, so the new locks precede all older ones.
  */
 static void churn(int processor)
 {
@@ -84,7 +84,7 @@ static void test_a_lock_stays_while_thousands_of_others_come_and_go(void **state
     job_finish(holder);
 }
 
-/* `flock -n` fails between two programs of one host too, by the kernel's lock alone. */
+/* `flock -n` also fails between two programs of one host, because of the kernel's lock alone. */
 static void test_flock_n_fails_while_another_program_of_the_host_has_the_lock(void **state)
 {
     struct job *holder = host_start_holder(a);
@@ -102,7 +102,7 @@ static void test_flock_n_succeeds_at_once_after_another_program_of_the_host(void
         assert_int_equal(host_run(a, "flock -n x.lock true && flock -n x.lock true && flock -n x.lock true"), 0);
 }
 
-/* The job has opened a socket after x.lock: its first try was in vain, and it asks the keeper. */
+/* The job has opened a socket after x.lock: its first try has failed, and it asks the keeper. */
 static bool asks_keeper(const struct job *job)
 {
     char path[32], target[128];
@@ -211,7 +211,7 @@ static void test_a_subshell_has_the_lock_that_flock_took_for_it(void **state)
     assert_kept();
 }
 
-/* `flock -w` gives up, because the handler of its SIGALRM ends flock() by EINTR, and leaves no waiter behind. */
+/* `flock -w` gives up, because the handler of its SIGALRM ends flock() with EINTR, and leaves no waiter. */
 static void test_flock_w_gives_up_and_leaves_nothing_behind(void **state)
 {
     struct job *holder = host_start_holder(a);

@@ -162,7 +162,7 @@ static void assert_soft_limit_is_hard(pid_t pid, __rlimit_resource_t resource)
     assert_int_equal(limit.rlim_cur, limit.rlim_max);
 }
 
-/* The keeper has no limits of the program that has started it, and neither its mask nor its low priority. */
+/* The keeper has none of the limits of the program that has started it, nor its signal mask or its low priority. */
 static void test_it_has_no_limits_of_the_program(void **state)
 {
     struct job *holder;
@@ -187,7 +187,7 @@ static void test_it_has_no_limits_of_the_program(void **state)
     job_finish(holder);
 }
 
-/* Nor capabilities that children of the program inherit: programs without them give the keeper orders. */
+/* Nor capabilities that the program's children inherit: programs without them give the keeper orders. */
 static void test_it_has_no_capabilities_of_the_program(void **state)
 {
     struct job *holder;
@@ -246,7 +246,7 @@ static void test_another_server_and_another_network_have_another_keeper(void **s
     assert_int_equal(count_sockets(a), 2);
     job_finish(other);
     if (host_can_unshare(a, "-n")) {
-        wait_until(count_sockets(a) == 1); /* the other keeper is gone */
+        wait_until(count_sockets(a) == 1); /* the other keeper has ended */
         other = host_start(a, "unshare -r -n flock z.lock sh -c 'echo has; read go'");
         job_expect(other, "has");
         assert_int_equal(count_sockets(a), 2);
@@ -311,7 +311,7 @@ static void test_it_ends_soon_after_its_last_lock(void **state)
     assert_int_equal(count_sockets(a), 0);
 }
 
-/* The keeper ends if its folder was deleted, because no program can find the keeper any more. */
+/* The keeper ends if its folder was deleted, because no program can find it any more. */
 static void test_it_ends_when_its_folder_was_deleted(void **state)
 {
     struct job *holder = host_start_holder(a);
@@ -361,7 +361,7 @@ static void test_no_caller_is_lost_when_it_is_about_to_end(void **state)
     assert_false(host_has_said(a, "ends without an answer"));
 }
 
-/* The keeper looks for closed files by itself, because nothing tells of the close of a renamed file. */
+/* The keeper checks for closed files by itself, because nothing reports the close of a renamed file. */
 static void test_a_lock_ends_when_its_file_was_renamed_while_it_was_waited_for(void **state)
 {
     struct job *holder = host_start_holder(b), *waiter = host_start(a, "exec $LOCKER x.lock flock wait");
@@ -426,7 +426,7 @@ static void test_another_is_started_when_it_was_killed(void **state)
     host_end(c);
 }
 
-/* ---- whoever gets orphans ---------------------------------------------------------------- */
+/* ---- who adopts orphans ------------------------------------------------------------------ */
 
 /* The children of this process that are ended keepers; the last one's pid. */
 static int count_ended_keepers(pid_t *ret_pid)
@@ -454,8 +454,8 @@ static int count_ended_keepers(pid_t *ret_pid)
 }
 
 /*
- * R7: where pid 1 of a container awaits its own children alone, as this process does here, each burst of locks left a
- * zombie.  One is left, the keeper after it stays, and ends once the one before was reaped.
+ * R7: if pid 1 of a container only waits for its own children, as this process does here, each burst of locks used to
+ * leave a zombie.  Now one is left; the keeper after it stays, and ends once the zombie was reaped.
  */
 static void test_it_lives_on_when_ended_keepers_are_not_reaped(void **state)
 {
@@ -602,7 +602,7 @@ static void test_the_holders_are_killed_when_the_lock_is_lost(void **state)
     (void)state;
     job_expect(holder, "has");
     assert_result(dmutex_forceunlock_np(&mutex), 0);
-    assert_string_equal(job_rest(holder), ""); /* the socket has no other end any more: both processes are dead */
+    assert_string_equal(job_rest(holder), ""); /* the socket has no other end: both processes are dead */
     assert_int_equal(job_end(holder), 128 + SIGKILL);
     assert_int_equal(host_run(d, "flock x.lock true"), 0);
     assert_int_equal(host_run(c, "grep -q 'was lost' log"), 0);

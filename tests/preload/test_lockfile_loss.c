@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock file whose lock is lost: the job is told by its standard error, if that is a terminal, a pipe or a local
- * socket; else syslog is told. Nothing else is written to.
+ * A lock file whose lock is lost: the job gets a message on its standard error if that is a terminal, a pipe or a local
+ * socket; otherwise syslog does. Nothing else is written to.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define ON_SYSLOG "others may have it from now on"
 
 static struct host *c; /* a host of each test's own, so that the test's first job starts the keeper */
-static int syslog_fd;  /* what /dev/log is to that job */
+static int syslog_fd;  /* /dev/log of that job */
 
 static int begin_test(void **state)
 {
@@ -44,7 +44,7 @@ static int end_test(void **state)
 
 #define loss_test(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
 
-/* Starts a script with a /dev of its own, where /dev/log is the test's; the script has no single quotes. */
+/* Starts a script with its own /dev, where /dev/log is the test's; the script contains no single quotes. */
 static struct job *start(const char *script)
 {
     char whole[1024];
@@ -125,7 +125,7 @@ static void test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe(void **
     assert_no_alert();
 }
 
-/* The reader of a pipe sees the end when the process that took the lock ends, although the lock goes on. */
+/* The reader of a pipe sees its end when the process that took the lock ends, although the lock lasts. */
 static void test_a_pipe_ends_while_the_lock_goes_on(void **state)
 {
     struct job *job = start("exec 9>x.lock; said=$(flock 9 2>&1); echo \"has$said\"; read go");
@@ -136,7 +136,7 @@ static void test_a_pipe_ends_while_the_lock_goes_on(void **state)
     job_finish(job);
 }
 
-/* So does the reader of a socket, of which the keeper cannot but be a user until it sees that the process is none. */
+/* So does the reader of a socket, which the keeper inevitably uses until it sees that the process has ended. */
 static void test_a_socket_ends_while_the_lock_goes_on(void **state)
 {
     struct job *job = start("exec $LOCKER x.lock flock quiet pause 2>&1");

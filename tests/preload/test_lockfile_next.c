@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock file that goes on to a process that the keeper of the lock does not serve: another user's, another
- * container's, or one without the module. The lock of the former process has ended then, however much the keeper cannot
- * see; otherwise the next process waits for the keeper, and the keeper for the next process.
+ * A lock file that passes to a process that the lock's keeper does not serve: another user's, another container's, or
+ * one without the module. The former process's lock has ended then, however little the keeper can see; otherwise the
+ * next process would wait for the keeper, and the keeper for the next process.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "host.h"
 
 #define MANY 200    /* locks, whose lines do not fit into one read of the kernel's list */
-#define PER_FILE 50 /* so many times more locks, which the keeper does not read to the end without need */
+#define PER_FILE 50 /* this many times more locks, which the keeper does not read to the end unless it must */
 #define NO_PTRACE "setpriv --bounding-set -sys_ptrace "
 #define HOLD "sh -c 'echo has; read go'"
 #define NO_MODULE "exec env -u LD_PRELOAD "
@@ -50,7 +50,7 @@ static void unlock_many(void)
         close(crowd[i]);
 }
 
-/* A process waits for the file's lock in the kernel: a line with `->` stands in the kernel's list. */
+/* True if a process waits for the file's lock in the kernel: the kernel's list has a line with `->`. */
 static bool is_awaited(struct host *host)
 {
     return host_run(host, "grep -q -- \"->.*:$(stat -c %i x.lock) \" /proc/locks") == 0;
@@ -175,7 +175,7 @@ static void test_a_long_list_is_not_read_while_a_process_has_the_lock(void **sta
     unlock_many();
 }
 
-/* Whoever lists the holders of many locks does not make the keeper look into all processes for each. */
+/* Listing the holders of many locks does not make the keeper inspect all processes for each. */
 static void test_the_list_of_holders_is_no_search_in_all_processes(void **state)
 {
     static const char list[] = "test $($DMUTEX_RUN --holders | grep -c ' flock$') = 10";

@@ -174,8 +174,8 @@ static void test_no_lock_is_granted_when_another_user_listens(void **state)
 }
 
 /*
- * A program of root's that becomes the stranger has the stranger's keeper, and nothing else of the program's is the
- * stranger's: neither a log nor a pipe that root has opened for the program's standard error.
+ * If a program of root becomes the stranger, it uses the stranger's keeper, but nothing else of the program's becomes
+ * accessible to the stranger: neither a log nor a pipe that root has opened for its standard error.
  */
 static void test_the_stranger_gets_no_standard_error_when_a_program_becomes_the_stranger(void **state)
 {

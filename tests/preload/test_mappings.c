@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mutexes of an unchanged program in memory that processes share are named by the file and the offset in the file. Two
- * programs with a file each stand for two hosts.
+ * Mutexes of an unchanged program in memory that processes share are named after the file and the offset in it. Two
+ * programs with a file each represent two hosts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -183,7 +183,7 @@ static void test_a_name_goes_with_its_page_when_a_part_of_that_is_unmapped(void 
     actor_end(actor);
 }
 
-/* A program that maps and unmaps for ever does not grow. */
+/* A program that keeps mapping and unmapping does not grow. */
 static void test_memory_does_not_grow_when_mappings_come_and_go(void **state)
 {
     struct actor *actor;
@@ -205,7 +205,7 @@ static void test_memory_does_not_grow_when_mappings_come_and_go(void **state)
 
 /* ---- owners that die --------------------------------------------------------------------- */
 
-/* The next owner of a robust mutex is told of the killed owner, also if each process has a separate file. */
+/* The next owner of a robust mutex learns that the owner was killed, even if each process has its own file. */
 static void test_the_next_learns_when_an_owner_of_a_robust_mutex_is_killed(void **state)
 {
     struct actor *a = start_with_file(ring, " lease=300"), *b = start_with_file(other, " lease=300");

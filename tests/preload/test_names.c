@@ -114,7 +114,7 @@ static void test_a_symbol_is_named_when_it_is_the_programs(void **state)
     check_rule("fixed", "sym:fixed:made_lock => t/x", "made_lock");
 }
 
-/* A mutex in a struct or an array is named by an offset behind the symbol; the mutexes beside are not. */
+/* A mutex in a struct or an array is named by an offset from the symbol; its neighbours are not named. */
 static void test_a_member_is_named_when_the_rule_has_an_offset(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:table+0x40 => t/x", NULL);
@@ -138,7 +138,7 @@ static void test_a_program_is_meant_when_its_path_or_a_link_is_said(void **state
     check_rule("alias", "sym:alias:static_lock => t/x", "static_lock");
 }
 
-/* A program that no rule names is left alone; a rule of DMUTEX_RULES counts as well as a rule of DMUTEX_MAP. */
+/* A program that no rule names is not changed; a rule of DMUTEX_RULES counts as well as one of DMUTEX_MAP. */
 static void test_a_program_is_left_alone_when_another_one_is_meant(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:fixed:static_lock => t/x; sym:/nowhere/legacy:queue_lock => t/y",
@@ -470,7 +470,7 @@ static void test_a_rule_is_for_one_program_when_it_says_so(void **state)
     actor_end(actor);
 }
 
-/* The words of a name become the module's basename, the program and the user. */
+/* Each % in a name becomes the module's basename, the program or the user. */
 static void test_a_name_has_its_words_when_the_rule_has_them(void **state)
 {
     char name[100];
@@ -529,7 +529,7 @@ static void test_a_process_has_nothing_of_ours_when_it_locks_no_named_mutex(void
     actor_end(bare);
 }
 
-/* An unnamed mutex is local, also beside a named mutex. */
+/* An unnamed mutex is local, even next to a named one. */
 static void test_a_mutex_is_local_when_no_rule_names_it(void **state)
 {
     struct actor *actor = start_program("legacy", "sym:legacy:static_lock => t/x", NULL);

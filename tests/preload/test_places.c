@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A named mutex is distributed in all places of a program: before and after main(), in libraries, threads, handlers and
- * children; and with other preloaded libraries beside the module.
+ * A named mutex is distributed everywhere in a program: before and after main(), in libraries, threads, handlers and
+ * children; and with other preloaded libraries besides the module.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,14 +102,14 @@ static void check_with(const char *preloads)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* A mutex is distributed in all places with the module alone. */
+/* A mutex is distributed everywhere with only the module. */
 static void test_a_mutex_is_distributed_wherever_it_is_locked(void **state)
 {
     (void)state;
     check_with(module_path());
 }
 
-/* If fork() waits for a mutex of a thread that uses a named mutex for the first time, neither thread waits for ever. */
+/* If fork() waits for a mutex of a thread that uses a named mutex for the first time, neither waits forever. */
 static void test_a_mutex_is_distributed_while_another_thread_is_in_fork(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static const char *find_library(const char *name)
     return path[0] ? path : NULL;
 }
 
-/* Checks with the library behind the module and before the module. */
+/* Checks with the library after the module and before it. */
 static void check_beside(const char *path)
 {
     char preloads[8192];
@@ -142,7 +142,7 @@ static void check_beside(const char *path)
     check_with(preloads);
 }
 
-/* A mutex is distributed beside a preloaded allocator with a mutex inside and with a separate pthread_mutex_lock(). */
+/* A mutex is distributed with a preloaded allocator that contains a mutex and has its own pthread_mutex_lock(). */
 static void test_a_mutex_is_distributed_with_another_preload(void **state)
 {
     char path[100];
@@ -154,7 +154,6 @@ static void test_a_mutex_is_distributed_with_another_preload(void **state)
     snprintf(path, sizeof path, "%s/beside.so", folder);
     check_beside(path);
 }
-
 /* The first lock of a thread that has not allocated yet comes to an end with an allocator that makes threads. */
 static void test_a_mutex_is_distributed_with_an_allocator_that_makes_threads(void **state)
 {
@@ -171,7 +170,7 @@ static void test_a_mutex_is_distributed_with_an_allocator_that_makes_threads(voi
     assert_string_equal(ran.output, "16\n"); /* EBUSY */
 }
 
-/* A mutex is distributed beside well-known preloads, as far as installed. */
+/* A mutex is distributed with well-known preloads, if they are installed. */
 static void test_a_mutex_is_distributed_with_well_known_preloads(void **state)
 {
     static const char *const names[] = { "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libeatmydata.so",

@@ -136,7 +136,7 @@ static void test_a_sentence_is_said_when_the_report_cannot_be_written(void **sta
     assert_said("dmutex: the report cannot be written to /no/such/folder/report: No such file or directory\n");
 }
 
-/* The same where files may not grow, of which the kernel tells by a signal. */
+/* The same if files may not grow, which the kernel reports by a signal. */
 static void test_the_program_goes_on_when_the_report_may_not_grow(void **state)
 {
     struct rlimit before, none;

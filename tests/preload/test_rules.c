@@ -136,7 +136,7 @@ static void test_a_time_is_read_when_it_has_a_unit_or_none(void **state)
     assert_int_equal(parse_one("sym:a:b => x linger=0")->linger_ms, 0);
 }
 
-/* A setting is read if the value is a word of the setting. */
+/* A setting is read if it has one of its values. */
 static void test_a_setting_is_read_when_it_is_one_of_its_words(void **state)
 {
     static const struct {
@@ -348,7 +348,7 @@ static const char *expand(const char *name)
     return rules_expand(&rule, &words, expanded, sizeof expanded) ? expanded : NULL;
 }
 
-/* A word in a name is expanded; an unknown word is refused. */
+/* A % in a name is expanded; an unknown one is refused. */
 static void test_a_name_is_expanded_when_it_has_words(void **state)
 {
     (void)state;
@@ -416,7 +416,7 @@ static void test_any_bytes_are_read_or_refused(void **state)
 
             strcat(text, random_below(8) ? pieces[random_below(COUNT(pieces))] : one);
         }
-        exact = strdup(text); /* a sanitizer sees reads behind the end */
+        exact = strdup(text); /* a sanitizer notices reads beyond the end */
         most = rules_count(exact);
         read = malloc(most * sizeof *read);
         reason[0] = '\0';

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The module beside the program, as written in LD_PRELOAD. */
+/* The module next to the program, as in LD_PRELOAD. */
 static char module[4096];
 
 static int setup(void **state)
@@ -28,8 +28,8 @@ static const char *dead_url(void)
 }
 
 /*
- * A server of Redis has a hiredis of its own inside, and exports its functions.  A library locks there, because servers
- * have no mutex whose name is the same in all versions, and ends the server.
+ * A Redis server contains its own hiredis, and exports its functions.  A library locks there, because servers have no
+ * mutex whose name is the same in all versions, and ends the server.
  */
 static void test_run_works_when_a_server_has_another_hiredis_inside(void **state)
 {
@@ -85,7 +85,7 @@ static void test_run_refuses_when_the_usage_is_wrong(void **state)
     }
 }
 
-/* Arguments behind the command belong to the command, even if like options. */
+/* Arguments after the command belong to the command, even if they look like options. */
 static void test_run_leaves_arguments_alone_when_they_look_like_options(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void test_run_goes_by_ondown_when_the_server_is_down(void **state)
     }
 }
 
-/* A server that refuses the connection is told like an absent server, with the reason. */
+/* A server that refuses the connection is reported like a missing one, with the reason. */
 static void test_run_says_why_when_the_server_refuses(void **state)
 {
     (void)state;
@@ -494,7 +494,7 @@ static void test_run_keeps_a_lease_when_the_rule_has_a_linger_time(void **state)
     assert_int_equal(side_count_keys(the_server->side, "dmutex:{run}:lock:pairs"), 0);
 }
 
-/* Programs that change the user and leave HOME as it was find the system's rules, and are told. */
+/* Programs that change the user but leave HOME as it was find the system's rules, and get a message. */
 static void test_run_passes_a_file_over_when_it_is_in_a_home_that_is_closed_to_the_user(void **state)
 {
     (void)state;

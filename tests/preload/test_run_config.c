@@ -47,7 +47,7 @@ static const char *found(const char *option)
     return text;
 }
 
-/* The nearest configuration is read alone: of --config, else of DMUTEX_CONF, else the user's, else the system's. */
+/* Only the nearest configuration is read: that of --config, else DMUTEX_CONF, else the user's, else the system's. */
 static void test_config_is_of_the_nearest_place_when_there_are_more(void **state)
 {
     char named[100], other[100];
@@ -204,8 +204,8 @@ static void test_config_is_refused_when_others_can_change_the_way_to_it(void **s
 }
 
 /*
- * In a user namespace with a number for the user alone, root's files seem to be another user's. /mnt, unlike /tmp, is a
- * folder where only root puts things.
+ * In a user namespace with a number only for this user, root's files seem to belong to another user.  Unlike /tmp, /mnt
+ * is a folder where only root puts things.
  */
 static void test_config_of_root_is_read_when_root_has_no_number(void **state)
 {
@@ -380,7 +380,7 @@ static void test_config_resolves_links_when_files_are_named(void **state)
 /* ---- bad content ------------------------------------------------------------------------- */
 
 static const struct {
-    const char *text, *sentence; /* the text behind the file's name */
+    const char *text, *sentence; /* the text after the file's name */
 } bad[] = {
     { "[lock a]\nMatch=sym:m:s\n[lock b]\nMatch=sym:m:t\n[lock a]\nMatch=sym:m:u\n",
       ":5: [lock a] is in FILE:1 already: make one of the two" },
@@ -446,7 +446,7 @@ static const struct {
     { "[lock %p]\nMatch=flock:/x\n", ": [lock %p] Match: \"/x\" cannot be a mutex's name: " },
 };
 
-/* Each mistake is told with file, section, key and reason, and the command is not run. */
+/* Each mistake is reported with file, section, key and reason, and the command is not run. */
 static void test_config_is_refused_with_a_sentence_when_bad(void **state)
 {
     (void)state;
@@ -491,7 +491,7 @@ static void test_config_is_refused_when_it_is_no_text(void **state)
     assert_errors("is not a text in UTF-8");
 }
 
-/* The same mistakes are told for DMUTEX_MAP and -e, without a section. */
+/* The same mistakes are reported for DMUTEX_MAP and -e, without a section. */
 static void test_map_is_refused_with_a_sentence_when_bad(void **state)
 {
     (void)state;
@@ -541,7 +541,7 @@ static void test_config_warns_when_one_name_has_both_kinds_of_file_locks(void **
     assert_null(strstr(ran.errors, "one host"));
 }
 
-/* The first name of an object counts; a warning tells of a second name for the same programs. */
+/* An object's first name counts; a warning reports a second name for the same programs. */
 static void test_config_warns_when_a_rule_is_there_twice(void **state)
 {
     const char *path = write_file("twice.conf", 0644,

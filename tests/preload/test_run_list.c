@@ -192,7 +192,7 @@ static void test_list_proposes_no_rule_when_parts_of_a_file_are_locked(void **st
     assert_listed(1, "flock:%s/read  # shared locks, too: these need Shared=exclusive\n", folder);
 }
 
-/* --list tells of lock files that are made, not locked, although no rule can help. */
+/* --list shows lock files that are made but not locked, although no rule can help. */
 static void test_list_shows_lock_files_when_they_are_made_but_not_locked(void **state)
 {
     char line[600];
@@ -371,7 +371,7 @@ static void test_list_passes_signals_on_when_it_gets_them(void **state)
     }
 }
 
-/* If the command stops, as by Ctrl-Z, dmutex-run stops too, so that a shell notices, and can go on. */
+/* If the command stops, as by Ctrl-Z, dmutex-run stops too, so that a shell notices, and can continue both. */
 static void test_list_stops_when_the_command_stops(void **state)
 {
     pid_t pid = command_start("exec %s --list sh -c 'kill -STOP $$; echo goes on; exit 5'", dmutex_run);
@@ -448,7 +448,7 @@ static void test_the_list_says_what_it_lacks_when_a_process_has_another_user(voi
     assert_errors("uses: its user is another one than that of dmutex-run");
 }
 
-/* No line of a library's comes between: a container's user may have neither a home nor a name. */
+/* No message of a library appears in between: a container's user may have neither a home nor a name. */
 static void test_nothing_else_is_said_when_the_user_has_neither_home_nor_name(void **state)
 {
     (void)state;

@@ -102,7 +102,7 @@ static void make_library(const char *name, const char *needs, const char *switch
     compile("empty.c", name, all);
 }
 
-/* The libraries are the loader's if only DT_RPATH, DT_RUNPATH, $ORIGIN or a variable tells their place. */
+/* The libraries are the loader's even if only DT_RPATH, DT_RUNPATH, $ORIGIN or a variable says where they are. */
 static void test_libraries_are_the_loaders_when_the_program_says_where(void **state)
 {
     static const char *const ways[] = {

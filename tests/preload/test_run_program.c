@@ -263,8 +263,8 @@ static int status_for(uid_t user, const char *name)
 }
 
 /*
- * A program that would run with more rights than its user is refused, because such a program ignores preloaded
- * libraries. Without root, passwd(1) stands for such a program.
+ * A program that would run with more rights than its user is refused, because it ignores preloaded libraries. Without
+ * root, passwd(1) serves as such a program.
  */
 static void test_run_refuses_when_the_program_gains_rights(void **state)
 {

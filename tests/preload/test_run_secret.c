@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A password in a configuration file stays there: neither the environment of the command nor of any child has the
- * password, and every process with a right to the file finds the server.
+ * A password in a configuration file stays there: neither the command's environment nor any child's contains it, and
+ * every process that may read the file finds the server.
  */
 #include "run.h"
 
@@ -32,7 +32,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* No password is in the environment of the command or of a child, nor in the words of dmutex-run. */
+/* No password is in the environment of the command or of a child, nor in the messages of dmutex-run. */
 static void test_no_password_is_in_the_environment_when_a_file_has_it(void **state)
 {
     (void)state;

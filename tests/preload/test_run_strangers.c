@@ -21,8 +21,8 @@ static int begin(void **state)
 }
 
 /*
- * A stranger makes the folder anew, as after a cleaning of /tmp or the end of dmutex-run, with links to a file of
- * root's in place of the reports.
+ * A stranger makes the folder again, as after a cleaning of /tmp or the end of dmutex-run, with links to a file of root
+ * instead of the reports.
  */
 #define PLANT                                                                             \
     "rm -r $DMUTEX_LIST; LD_PRELOAD= setpriv --reuid 61234 --regid 61234 --clear-groups " \

@@ -49,7 +49,7 @@ static void test_a_line_is_said_when_no_rule_matches(void **state)
     assert_string_equal(ran.errors, "");
 }
 
-/* Each rule of the command line that matches nothing is told, although another rule matches. */
+/* Each rule of the command line that matches nothing is reported, even if another rule matches. */
 static void test_each_rule_of_the_command_line_is_reported_when_it_matches_nothing(void **state)
 {
     char rules[300];
@@ -76,7 +76,8 @@ static void test_nothing_is_said_when_a_child_has_used_the_rule(void **state)
 }
 
 /*
- * A rule of a file is not told if another rule matches, because a system's configuration has rules for many programs.
+ * A rule of a file is not reported if another rule matches, because a system's configuration has rules for many
+ * programs.
  */
 static void test_a_rule_of_a_file_is_not_reported_when_another_matches(void **state)
 {

@@ -31,7 +31,7 @@ static void assert_well(const char *rules, const char *command)
     assert_output("well");
 }
 
-/* By path, by name where libc finds it, and by name where the program alone looks. */
+/* By path, by a name that libc finds, and by a name that only the program's own paths find. */
 static void test_dlopen_has_room_when_the_stack_is_the_smallest(void **state)
 {
     (void)state;
@@ -57,7 +57,7 @@ static void test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest(vo
     assert_well(rule, "./small shared ./mapping");
 }
 
-/* An alternate stack of 8 KiB, as the constant SIGSTKSZ was, has such room beside the frame of AVX-512. */
+/* An alternate stack of 8 KiB, which the constant SIGSTKSZ was, has this much room besides the frame of AVX-512. */
 static void test_flock_has_room_when_a_handler_has_a_small_stack(void **state)
 {
     char rule[256];
@@ -67,7 +67,7 @@ static void test_flock_has_room_when_a_handler_has_a_small_stack(void **state)
     assert_well(rule, "./small flock ./small.lock");
 }
 
-/* The descriptors and mappings of a process whose first thread has ended are found by another thread alone. */
+/* The descriptors and mappings of a process whose first thread has ended can only be found through another thread. */
 static void test_objects_are_found_when_the_first_thread_has_ended(void **state)
 {
     dmutex_t in_file = DMUTEX_INITIALIZER("small/late"), in_mapping = DMUTEX_INITIALIZER("small/late-mapped");
@@ -91,7 +91,7 @@ static void test_a_first_use_goes_on_when_a_thread_was_cancelled_while_the_modul
 }
 
 /*
- * Attack R8: the loader goes on without a module that it does not find.  A name space makes this process root, where it
+ * Attack R8: the loader continues without a module that it does not find.  A namespace makes this process root, if it
  * is not.
  */
 static void test_the_module_says_so_when_a_program_drops_it(void **state)

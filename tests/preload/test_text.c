@@ -180,7 +180,7 @@ static void test_a_sentence_is_one_line(void **state)
     assert_string_equal(line, "dmutex: a mutex is lost\n");
 }
 
-/* Text from elsewhere can neither make lines nor give orders to a terminal. */
+/* Text from elsewhere can neither make new lines nor give orders to a terminal. */
 static void test_a_sentence_is_cleaned_when_it_has_controls(void **state)
 {
     static const char *const pairs[][2] = {

@@ -26,7 +26,7 @@ void kept_use(struct actor *actor, const char *name);
 /* True if any process has the mutex, as the present server sees it. */
 bool kept_is_locked(const char *name);
 
-/* True if the server is to tell the holder of waiters. */
+/* True if the server will notify the holder of waiters. */
 bool kept_is_marked(const char *name);
 
 /* The keeper's URL is of a proxy, or NULL; the keeper's linger time is the longest. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program that is not linked with the library: LIBRARY NAME PAIRS.  Loads the library, then locks and unlocks the
- * mutex so often, half of it in a thread that has begun before.
+ * mutex that often, half of it in a thread that was started before.
  */
 #include <dlfcn.h>
 #include <pthread.h>

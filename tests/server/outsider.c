@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- *     outsider URL NAME [BEGUN GO-ON]
+ * outsider URL NAME [BEGUN GO-ON]
  *
- * Takes the lock NAME of the server, gives it back, and prints the result, the sentence, and whether the process has
- * libssl.  With two more words, forks meanwhile, once there is a file BEGUN, and makes the file GO-ON in the end.
+ * Acquires the lock NAME on the server, gives it back, and prints the result, the sentence, and whether the process has
+ * libssl.  With two more arguments, forks during the acquisition, once there is a file BEGUN, and makes the file GO-ON
+ * at the end.
  *
- * Some builds export functions with names of our dependencies, as a program does that has another hiredis or OpenSSL
- * inside.  None of them must be called.
+ * Some builds export functions with names of our dependencies, as a program does that contains another hiredis or
+ * OpenSSL.  None of them must be called.
  */
 #include <dmutex/dmutex.h>
 #include <dmutex/testing.h>

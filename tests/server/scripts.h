@@ -163,17 +163,17 @@ int scripts_group_teardown(void **state);
 int scripts_setup(void **state);
 #define SCRIPT_TEST(test) cmocka_unit_test_setup(test, scripts_setup)
 
-/* Makes the connection that of a user with these rules besides all rights, until become_nobody_special(). */
+/* Makes the connection that of a user with these rules in addition to all rights, until become_nobody_special(). */
 void become(const char *rules);
 void become_nobody_special(void);
 
 /*
- * The connection is to another server from now on, and the scripts have the text for a node of a Cluster, or for one
- * server.  Inboxes are opened there, too.
+ * From now on the connection is to another server, and the scripts have the text for a node of a Cluster, or for a
+ * single server. Inboxes are opened there, too.
  */
 void scripts_use(struct server *server, bool is_node);
 
-/* Closes the connection and frees all texts, at the end of a group that has servers of its own. */
+/* Closes the connection and frees all texts, at the end of a group that has its own servers. */
 void scripts_close(void);
 
 /* The connection is opened again: after a restart of the server, or to be nobody special again. */

@@ -57,7 +57,7 @@ void inbox_close(struct inbox *inbox)
     *at = inbox->next;
     redisFree(inbox->context);
     free(inbox);
-    command("PING"); /* behind which the server has seen the end */
+    command("PING"); /* after this the server has seen the end */
 }
 
 void inbox_close_all(void)

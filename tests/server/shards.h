@@ -52,7 +52,7 @@ void shards_begin_wait(struct actor *actor, const char *name, int place);
 /* The process locks and unlocks. */
 void shards_use(struct actor *actor, const char *name);
 
-/* So long by the clock of a node, while nothing is to happen. */
+/* Waits for this long by the clock of a node, while nothing should happen. */
 void shards_let_pass(int ms);
 
 /* The last test of a group: no keys but the states of names, and the marks of servers; no inboxes. */

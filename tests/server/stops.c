@@ -109,7 +109,7 @@ static void stop_all(void)
 {
     dm_state_lock();
     stand_still();
-    if (next_stop != STOP_VISIT) /* else the thread alone goes on to there */
+    if (next_stop != STOP_VISIT) /* else only the thread continues to there */
         dm_state_unlock();
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server with a name: addresses that swallow packets, refuse or come late, and name servers that are away.
+ * A server with a host name: addresses that drop packets, refuse or come late, and name servers that are away.
  *
- * The name's addresses are the words of a file, which the look-up of this program reads in place of libc's: "hang"
- * keeps the look-up for as long as the file says so, "away" is a name server that does not answer.
+ * The name's addresses are the words in a file, which this program's look-up reads instead of libc's: "hang" blocks the
+ * look-up as long as the file says so, "away" is a name server that does not answer.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ static void note_asked(const char *path)
     close(fd);
 }
 
-/* Stands before libc's function, for the library, too. */
+/* Replaces libc's function, for the library, too. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret_found)
 {
     int (*look_up)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
@@ -151,7 +151,7 @@ static void fill(const struct hole *hole)
     close(hole->listener);
 }
 
-/* R5: the time that a connection may take is not the first address's alone. */
+/* R5: the first address does not get all the time that a connection may take. */
 static void test_a_lock_is_acquired_when_the_first_address_drops_packets(void **state)
 {
     struct hole hole = dig(2);
@@ -215,7 +215,7 @@ static void test_a_lock_is_acquired_when_the_first_address_does_not_speak(void *
     a = actor_start_at(url);
     actor_do(a, "0", "lock names/x");
     assert_true(side_int(server->side, "CLIENT KILL TYPE normal") > 0);
-    actor_do(a, "0", "renew names/x"); /* the frozen one is not first any more */
+    actor_do(a, "0", "renew names/x"); /* the frozen one is no longer first */
     actor_do(a, "0", "unlock names/x");
     actor_end(a);
     close(frozen);
@@ -253,7 +253,7 @@ static void test_a_hold_is_kept_when_the_name_server_does_not_answer(void **stat
     assert_hold_survives("hang");
 }
 
-/* A name that is gone, as its server says, is not the name of the server any more. */
+/* If the name server says that a name is gone, the server no longer has it. */
 static void test_a_lock_fails_when_the_name_is_gone(void **state)
 {
     struct actor *a;
@@ -270,7 +270,7 @@ static void test_a_lock_fails_when_the_name_is_gone(void **state)
     actor_end(a);
 }
 
-/* The call ends while the look-up goes on; what the look-up finds at last is used. */
+/* The call ends while the look-up is in progress; its result is used when it arrives. */
 static void test_calls_end_at_their_deadline_when_the_look_up_hangs(void **state)
 {
     struct actor *a;
@@ -288,7 +288,7 @@ static void test_calls_end_at_their_deadline_when_the_look_up_hangs(void **state
     actor_end(a);
 }
 
-/* The child has neither the thread that looks up nor its result. */
+/* The child has neither the thread that does the look-up nor its result. */
 static void test_the_child_looks_up_itself_when_it_is_forked_during_a_look_up(void **state)
 {
     struct actor *a;

@@ -26,7 +26,7 @@ static void note_allocation(const volatile void *memory, size_t size)
         allocations = allocations + 1;
 }
 
-/* Sanitizers have an allocator of their own, with hooks; libc's has none, and is called by the names of here. */
+/* Sanitizers have their own allocator, with hooks; libc's has none, and is called by the functions here. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 extern int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void *, size_t),
                                                      void (*freed)(const volatile void *));
@@ -120,7 +120,7 @@ static void assert_takes_no_memory(int (*call)(void))
     assert_int_equal(allocations, 0);
 }
 
-/* The counter itself: a test that cannot fail is none. */
+/* Tests the counter itself: a test that cannot fail is worthless. */
 static void test_an_allocation_is_counted_when_there_is_one(void **state)
 {
     void *volatile memory;

@@ -114,7 +114,7 @@ static void test_robust_waiters_get_ownerdead_when_the_holder_is_killed(void **s
     }
 }
 
-/* A release tells the first waiter by one message to the inbox of the group, and nobody polls. */
+/* A release notifies the first waiter by one message to the group's inbox, and nobody polls. */
 static void test_a_handoff_costs_one_command_when_a_process_waits(void **state)
 {
     const char *name = shards_name(0, "handoff");
@@ -187,7 +187,7 @@ static void test_tokens_rise_when_the_mutex_changes_hands(void **state)
     }
 }
 
-/* A message to the group's inbox tells the keeper of the waiter, and the keeper gives back: no lease ends. */
+/* A message to the group's inbox tells the keeper of the waiter, and the keeper gives the lease back: no lease ends. */
 static void test_a_kept_lease_is_asked_back_by_the_inbox_of_the_group(void **state)
 {
     const char *name = shards_name(2, "kept");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nodes of a Cluster that fail, are replaced, tell wrong maps, or are no nodes: a sentence, nothing lost, no grant too
- * early, and no loop without a pause.
+ * Nodes of a Cluster that fail, are replaced, have wrong maps, or are no nodes: a clear error, nothing lost, no grant
+ * too early, and no loop without a pause.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void test_a_hold_and_a_waiter_follow_when_the_master_is_killed(void **sta
     shards_end_queue(name, token);
 }
 
-/* The old master becomes a replica, and says so by MOVED alone. */
+/* The old master becomes a replica, and only MOVED says so. */
 static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **state)
 {
     const char *name = shards_name(1, "switch");
@@ -92,8 +92,7 @@ static void test_a_hold_and_a_waiter_follow_when_stopped_masters_are_replaced_by
 }
 
 /*
- * A stopped master answers nobody.  The lease lasts longer than the stop, so the first answers behind the stop grant
- * nothing.
+ * A stopped master answers nobody.  The lease lasts longer than the stop, so the first answers after it grant nothing.
  */
 static void test_a_stopped_master_is_not_used_again(void **state)
 {
@@ -114,14 +113,16 @@ static void test_a_stopped_master_is_not_used_again(void **state)
     wait_until(side_int(side_of(before), "EXISTS %s", key_of("lock", name)) == 0);
 }
 
-/* Long enough for a request to lie in a socket until the lease has ended; so long are masters believed, at most. */
+/*
+ * Long enough for a request to stay in a socket until the lease has ended; masters are believed for this long at most.
+ */
 #define QUICK "?grace=off&command_timeout=500&switch=14000"
 #define PATIENT "?grace=off&command_timeout=14000&switch=14000"
 #define BELIEVED 7000
 
 /*
- * A stopped master that goes on answers the requests in its sockets before it hears that it was replaced.  The lease of
- * the hold has ended there, and the holder has renewed the lease on the new master meanwhile.
+ * A stopped master that continues answers the requests in its sockets before it hears that it was replaced.  The lease
+ * of the hold has ended there, and the holder has renewed it on the new master.
  */
 static void test_a_replaced_master_is_not_believed_when_it_goes_on(void **state)
 {
@@ -154,7 +155,7 @@ static void test_a_replaced_master_is_not_believed_when_it_goes_on(void **state)
     assert_int_equal(actor_losses(holder), 0);
 }
 
-/* By the server's clock: the moment of the grant, which the token tells; and since when the node is a master. */
+/* By the server's clock: the time of the grant, which the token contains; and since when the node is a master. */
 static long long granted_us(struct actor *actor, const char *name)
 {
     return (actor_value(actor, "token %s", name) >> 12) + EPOCH_US;
@@ -171,7 +172,7 @@ static long long since_us(int node)
     return since;
 }
 
-/* The master dies with the holder: the next owner comes a lease and a switch behind the promotion, and not before. */
+/* The master dies with the holder: the next owner comes a lease and a switch after the promotion, and not earlier. */
 static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
 {
     const char *name = shards_name(1, "grace");
@@ -214,8 +215,8 @@ static void lose_the_lock(const char *name)
 #define KNOWN_MS 1000
 
 /*
- * A process that was idle meanwhile has its old connection to the node, and would ask without grace.  Another process
- * has come before: the node knows since when it is new.
+ * A process that was idle has its old connection to the node, and would ask without grace.  Another process has come
+ * before: the node knows since when it is new.
  */
 static void test_a_master_that_was_a_replica_gives_grace_to_an_old_connection(void **state)
 {
@@ -284,7 +285,7 @@ static int64_t count_maps(int node, int other)
     return side_calls(side_of(node), "cluster|slots") + side_calls(side_of(other), "cluster|slots");
 }
 
-/* The holder has claims everywhere, so it asks the other nodes for the node that is gone: with pauses. */
+/* The holder has claims everywhere, so it asks the other nodes for the node that is gone, with pauses. */
 static void test_the_map_is_asked_for_with_pauses_when_a_node_is_gone(void **state)
 {
     int gone = shards_node(2), replica = cluster_replica(the_cluster, CLUSTER_SLOTS - 1);
@@ -447,7 +448,7 @@ static bool is_told(int node, int port)
     return side_says(side_of(node), "cluster_state:ok", "CLUSTER INFO");
 }
 
-/* A node tells others an address that leads nowhere, as behind a translation of addresses. */
+/* A node announces an address that leads nowhere, as with network address translation. */
 static void test_a_lock_waits_when_an_address_leads_nowhere(void **state)
 {
     const char *name = shards_name(1, "nowhere");
@@ -525,7 +526,7 @@ static void test_a_lock_waits_when_a_cluster_url_names_a_single_server(void **st
     server_end(single);
 }
 
-/* A node that sends each script to another address, without end: few tries, and no more descriptors. */
+/* A node that endlessly sends each script to another address: few tries, and no more descriptors. */
 static void redirect_for_a_second(const char *redirect)
 {
     struct actor *actor;
@@ -566,7 +567,7 @@ static const char *map_of_many(void)
     return map;
 }
 
-/* The stranger is gone, and the masters of the Cluster find a place in the process. */
+/* Once the stranger is gone, the process finds room for the masters of the Cluster. */
 static void test_a_process_goes_on_when_a_stranger_has_named_too_many_masters(void **state)
 {
     struct actor *actor;

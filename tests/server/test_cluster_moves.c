@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slots of a Cluster move to other nodes below holds, queues and conditions, as when an operator moves a share of the
- * data: holders keep their holds, waiters come when the slot has moved, and nobody owns beside another.
+ * Slots of a Cluster move to other nodes while there are holds, queues and conditions, as when an operator moves part
+ * of the data: holders keep their holds, waiters get the lock once the slot has moved, and no two own at once.
  */
 #include <string.h>
 
@@ -109,7 +109,7 @@ static void test_holds_are_renewed_through_the_first_move_to_a_new_node(void **s
 
 /*
  * The mark of a node, and the keys of the probe, are in the lowest slot, which is also the first that an operator moves
- * away.  New connections can be made meanwhile: of a holder whose connections break, and of another process.
+ * away.  New connections can still be made: by a holder whose connections break, and by another process.
  */
 static void test_a_node_can_be_used_when_its_lowest_slot_moves(void **state)
 {
@@ -188,7 +188,7 @@ static void test_a_waiter_subscribes_again_when_the_slot_has_moved(void **state)
     actor_do(waiter, "0", "unlock %s", name);
 }
 
-/* A release while keys are half-way changes nothing, and is made again behind the move. */
+/* A release while keys are half-way changes nothing, and is repeated after the move. */
 static void test_a_waiter_owns_when_the_holder_unlocks_half_way(void **state)
 {
     const char *name = shards_name(1, "half");
@@ -303,7 +303,7 @@ static void test_a_queue_goes_on_when_a_move_is_given_up(void **state)
     shards_end_queue(name, actor_value(holder, "token %s", name));
 }
 
-/* The node that gets the slot stops while a key is on the way, and goes on later. */
+/* The node that gets the slot stops while a key is on the way, and continues later. */
 static void test_a_queue_goes_on_when_a_key_is_stuck_on_the_way(void **state)
 {
     const char *name = shards_name(1, "stuck");
@@ -323,7 +323,7 @@ static void test_a_queue_goes_on_when_a_key_is_stuck_on_the_way(void **state)
 
 /* ---- nodes that come and go -------------------------------------------------------------- */
 
-/* The slot with a queue goes to a new node, and back; then the new node is no node of the Cluster any more. */
+/* The slot with a queue moves to a new node, and back; then the new node leaves the Cluster. */
 static void test_a_queue_goes_on_when_a_node_comes_and_goes(void **state)
 {
     const char *name = shards_name(2, "come");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A node of a Cluster is used while enough masters vouch for the node.  In a Cluster of nine masters some are gone, or
- * have no slot any more: the others are found.
+ * A node of a Cluster is used while enough masters vouch for it.  In a Cluster of nine masters some are gone, or no
+ * longer have slots: the others are found.
  */
 #include "../lib/testlib.h"
 
@@ -60,7 +60,7 @@ static void test_others_vouch_when_some_masters_are_gone(void **state)
     cluster_heal(&cluster);
 }
 
-/* The process has connections to these nodes alone, and none of them has a voice any more. */
+/* The process only has connections to these nodes, and none of them has a vote any more. */
 static void test_others_vouch_when_the_known_masters_have_no_slots_left(void **state)
 {
     struct actor *actor = start_at(0);

@@ -69,7 +69,7 @@ static void begin_victim(struct victim *victim, int depth, int timeout_us)
     wait_until(on_condition() == 1 || is_back(victim));
 }
 
-/* The other actor waits behind the victim, if the victim has not come back meanwhile. */
+/* The other actor waits after the victim, unless the victim has come back by then. */
 static void begin_second(struct actor *other, struct victim *victim)
 {
     actor_do(other, "0", "lock %s", mutex_name);
@@ -89,7 +89,7 @@ static bool end_victim(struct victim *victim)
     return end == PTHREAD_CANCELED;
 }
 
-/* POSIX scenario 35: the cleanup handlers run with the mutex owned, at the depth of before. */
+/* POSIX scenario 35: the cleanup handlers run with the mutex owned, at the previous depth. */
 static void test_cleanup_handlers_own_the_mutex_when_a_waiter_is_cancelled(void **state)
 {
     struct actor *other;
@@ -115,7 +115,7 @@ static void test_cleanup_handlers_own_the_mutex_when_a_waiter_is_cancelled(void 
     actor_end(other);
 }
 
-/* A signal that has reached a waiter which is then cancelled goes on to the other waiter. */
+/* If a signal has reached a waiter that is then cancelled, the other waiter gets it. */
 static void test_a_signal_passes_on_when_its_receiver_is_cancelled(void **state)
 {
     struct actor *other;

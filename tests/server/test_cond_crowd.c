@@ -79,8 +79,8 @@ static void test_signals_wake_one_each_when_a_crowd_waits(void **state)
 }
 
 /*
- * Failure B34: a wake-up costs the same in a small crowd and in a large one.  Each waiter gives the
- * mutex back (1), and is told twice: signalled, granted.
+ * Failure B34: a wake-up costs the same in a small crowd and in a large one.  Each waiter gives the mutex back (1), and
+ * gets two messages: signalled, granted.
  */
 static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
 {
@@ -105,14 +105,14 @@ static void test_the_servers_work_is_linear_when_the_crowd_grows(void **state)
     }
 }
 
-/* Grants go out one at a time: no waiter is told before the earlier owner has come and gone. */
+/* Grants go out one at a time: no waiter gets one before the earlier owner has come and gone. */
 static void test_one_grant_is_outstanding_when_a_crowd_is_woken(void **state)
 {
     int64_t before, granted, back;
 
     (void)state;
     crowd_gather(&crowd, MANY);
-    before = side_calls(the_server->side, "publish") + MANY; /* each is told "signalled", at once */
+    before = side_calls(the_server->side, "publish") + MANY; /* each gets "signalled", at once */
     assert_result(dcond_broadcast(&cond), 0);
     do {
         granted = side_calls(the_server->side, "publish") - before;
@@ -146,9 +146,7 @@ static void test_a_signal_is_not_stolen_when_another_waits_after_it(void **state
     }
 }
 
-/*
- * POSIX scenario 23: two processes take turns by signals without a timeout: one lost signal would stop both for ever.
- */
+/* POSIX scenario 23: two processes take turns by signals without a timeout: one lost signal would stop both forever. */
 static void test_no_signal_is_lost_when_two_processes_take_turns(void **state)
 {
     long turns = count_from("DMUTEX_TEST_TURNS", 10000, 100000) / 2;

@@ -14,7 +14,7 @@
 enum moment {
     WAITING,   /* before the signal */
     SIGNALLED, /* and the mutex is owned by another */
-    GRANTED    /* and the waiter cannot tell: the process is stopped */
+    GRANTED    /* and the waiter cannot say so: its process is stopped */
 };
 
 static void kill_first(const struct kind *kind, enum moment moment, const char *answer)
@@ -105,7 +105,7 @@ static void test_wait_says_eownerdead_when_the_signaller_dies(void **state)
     actor_end(waiter);
 }
 
-/* The mutex cannot be recovered any more: all waiters are told, and own nothing. */
+/* The mutex can no longer be recovered: all waiters get ENOTRECOVERABLE, and own nothing. */
 static void test_waits_end_when_the_mutex_becomes_not_recoverable(void **state)
 {
     struct actor *waiters[2], *owner;
@@ -132,7 +132,7 @@ static void test_waits_end_when_the_mutex_becomes_not_recoverable(void **state)
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* A waiter in another thread of an actor, which answers meanwhile. */
+/* A waiter in another thread of an actor, which still answers. */
 static void begin_wait_aside(struct actor *actor, const char *file)
 {
     int64_t before = on_condition();

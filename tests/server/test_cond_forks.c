@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conditions and fork(): objects that a family shares, private objects that the child has anew, waits of the parent
- * that the child's end does not end; and conditions destroyed at once after a broadcast.
+ * Conditions and fork(): objects that parent and children share, private objects that the child has afresh, waits of
+ * the parent that the child's end does not end; and conditions destroyed right after a broadcast.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static pid_t start_child(int (*work)(void))
     return pid;
 }
 
-/* True with the mutex given back: so many have begun to wait. */
+/* True, with the mutex given back, if `count` have begun to wait. */
 static bool do_wait(int count)
 {
     int waiting;
@@ -198,7 +198,7 @@ static int64_t on_condition(void)
     return side_int(the_server->side, "ZCARD %s", key_of("cond", "forks/c"));
 }
 
-/* A fork during a wait: neither the child's end nor the child's own use of the library ends the wait; a signal does. */
+/* A fork during a wait: neither the child's end nor its own use of the library ends the wait; a signal does. */
 static void test_a_wait_goes_on_when_its_process_forks(void **state)
 {
     struct errand waiter;

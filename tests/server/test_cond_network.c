@@ -11,7 +11,7 @@
 #define ROUNDS 20
 
 static struct proxy *proxy;
-static struct actor *actor; /* behind the proxy */
+static struct actor *actor; /* connected through the proxy */
 static struct actor *other; /* not */
 
 static const enum proxy_fault faults[] = { PROXY_SWALLOW_REPLY,   PROXY_SWALLOW_AND_CUT, PROXY_CUT_MID_REPLY,
@@ -23,7 +23,7 @@ static bool is_run(enum proxy_fault fault)
     return fault == PROXY_SWALLOW_REPLY || fault == PROXY_SWALLOW_AND_CUT || fault == PROXY_CUT_MID_REPLY;
 }
 
-/* An actor behind a new proxy, with open connections and known scripts. */
+/* Starts an actor with a new proxy, with open connections and loaded scripts. */
 static int begin_test(void **state)
 {
     dmutex_t warm = DMUTEX_INITIALIZER("net/warm");
@@ -54,7 +54,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* A mutex and a condition of this test, known to all; with the lease of all mutexes here no poll mends anything. */
+/* A mutex and a condition of this test, known to all.  All mutexes here have a lease so long that no poll helps. */
 static void make_known(const char *word)
 {
     make_both(word, &normal, LONG_LEASE);
@@ -62,7 +62,7 @@ static void make_known(const char *word)
     actor_do(other, "0", "init %s lease=%d", mutex_name, LONG_LEASE);
 }
 
-/* The fault happens to the actor's next commands about the condition, so many. */
+/* The fault happens to the actor's next `times` commands about the condition. */
 static void break_next(enum proxy_fault fault, int times)
 {
     proxy_break(proxy, fault, PROXY_COMMANDS, cond_name + strlen("pair/"), times);
@@ -309,7 +309,7 @@ static bool is_signalled_unheard(enum proxy_fault fault)
     return is_signalled;
 }
 
-/* A signal that came before the deadline is told, although the waiter learns of the signal only by the cancel. */
+/* A signal that came before the deadline is returned, although the waiter only learns of it by the cancel. */
 static void test_timedwait_says_0_when_a_signal_came_that_it_did_not_hear(void **state)
 {
     static const enum proxy_fault some[] = { PROXY_NONE, PROXY_SWALLOW_AND_CUT, PROXY_CUT_COMMAND };

@@ -20,7 +20,7 @@ static long count_refusals(void)
 
 /*
  * The waiter's process stands still from before the grant until the lease is over. The first request afterwards, a poll
- * or the question behind the message, is a matter of luck; a poll is not refused.
+ * or the question after the message, is a matter of luck; a poll is not refused.
  */
 static void refuse_for_a_while(struct actor *waiter)
 {
@@ -43,7 +43,7 @@ static void refuse_for_a_while(struct actor *waiter)
     actor_do(waiter, "0", "unlock refused/mutex");
 }
 
-/* Attack C11: the grant is given back, so the waiter's next question finds no death of its own. */
+/* Attack C11: the grant is given back, so the waiter's next question does not find its own death. */
 static void test_wait_returns_0_when_a_late_grant_was_refused_for_a_while(void **state)
 {
     struct actor *waiter = actor_start(the_server);

@@ -65,7 +65,7 @@ static struct actor *start(unsigned lease_ms, const char *environment)
     return actor;
 }
 
-/* The actor locks, and waits at the return; ms: until so long from now, 0: for ever. */
+/* The actor locks, and waits at the return; ms: for this long, 0: forever. */
 static void begin_wait_for(struct actor *actor, int ms)
 {
     int64_t before = on_condition();
@@ -93,7 +93,7 @@ static void forget_scripts(void)
     side_text(the_server->side, "SCRIPT FLUSH");
 }
 
-/* Failure B12: a server that has forgotten the scripts is told the scripts again, by every call. */
+/* Failure B12: every call sends the scripts again to a server that has forgotten them. */
 static void test_conditions_work_when_the_scripts_are_forgotten_all_the_time(void **state)
 {
     struct actor *actor;
@@ -210,8 +210,8 @@ static void test_wait_goes_on_when_the_server_is_a_replica_for_a_while(void **st
 /* ---- frozen ------------------------------------------------------------------------------ */
 
 /*
- * Failure 51: the deadline passes while the server is frozen; the wait ends when the server goes on, because the waiter
- * must own the mutex. DMUTEX_ONDOWN=fail changes nothing: a thread that gave the mutex up comes back.
+ * Failure 51: the deadline passes while the server is frozen. The wait ends when the server continues, because the
+ * waiter must own the mutex. DMUTEX_ONDOWN=fail changes nothing: a thread that gave the mutex up comes back.
  */
 static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(void **state)
 {
@@ -221,7 +221,7 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
     make_both("frozen", &normal, LONG_LEASE);
     for (int i = 0; i < 2; i++) {
         struct actor *actor = start(LONG_LEASE, environments[i]);
-        int span_ms = late_stretched_ms(300); /* the server is to be stopped before */
+        int span_ms = late_stretched_ms(300); /* the server must be stopped earlier */
 
         begin_wait_for(actor, span_ms);
         server_stop(the_server);
@@ -235,7 +235,7 @@ static void test_timedwait_owns_when_the_server_was_frozen_over_its_deadline(voi
     }
 }
 
-/* A wait that begins while the server is frozen waits once when the server goes on. */
+/* A wait that begins while the server is frozen waits once when the server continues. */
 static void test_wait_waits_once_when_the_server_was_frozen(void **state)
 {
     struct actor *actor;
@@ -285,7 +285,7 @@ static void test_wait_says_enolck_when_the_server_is_frozen_and_ondown_is_fail(v
     assert_kept_by_watch();
     promise_by_watch(AT_ONCE);
     server_cont(the_server);
-    actor_value(actor, "islocked %s", mutex_name); /* old bytes do not come behind this request */
+    actor_value(actor, "islocked %s", mutex_name); /* old bytes do not arrive after this request */
     wait_until(on_condition() == 0);
     actor_send(actor, "unlock %s", mutex_name); /* EPERM: the hold was given back for the wait */
     actor_answer(actor);
@@ -411,8 +411,8 @@ static void test_wait_says_eperm_when_its_process_was_stopped_for_long(void **st
 /* ---- restart ----------------------------------------------------------------------------- */
 
 /*
- * A crowd waits, or was signalled while the mutex was owned, and the server is killed and started again: with the data
- * the waiters go on waiting, without the data each comes back.
+ * A crowd waits, or was signalled while the mutex was owned, and the server is killed and restarted: with the data the
+ * waiters continue to wait, without the data each returns.
  */
 static void restart_under_a_crowd(struct server *server, bool has_data, bool is_signalled)
 {

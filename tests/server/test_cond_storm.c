@@ -161,8 +161,8 @@ static bool tell(dcond_t *cond, bool all)
 /* Each returns owning the mutex when the game is over, or not owning the mutex on an error. */
 
 /*
- * Usually the caller goes on to wait at once, because a thread that came by the lock could do the work of the thread to
- * be woken.
+ * Usually the caller waits again at once, because a thread that came by the lock could do the work of the thread that
+ * should be woken.
  */
 static bool take_breath(struct dice *dice)
 {
@@ -291,7 +291,7 @@ static void start_process(int i)
         play_in_process(storm.seed, number);
 }
 
-/* The number of the killed process, which is to be started again. */
+/* The number of the killed process, which must be restarted. */
 static int kill_one(void)
 {
     int i = (int)below(&storm.dice, PROCESSES);
@@ -332,8 +332,9 @@ static bool has_moved_on(int64_t moves)
 }
 
 /*
- * A move of the game; the receiver of the signal may be killed before owning the mutex. The signal must get to another:
- * no process is born meanwhile, because a new process would find the changed table without the signal.
+ * A move of the game in which the receiver of the signal may be killed before it owns the mutex. The signal must reach
+ * another one: no process is started in the meantime, because a new one would find the changed table without the
+ * signal.
  */
 static void move_and_kill(void)
 {
@@ -376,7 +377,7 @@ static void kill_somehow(void)
         start_process(kill_one());
 }
 
-/* An unasked signal, now and then. */
+/* A signal that nobody asked for, from time to time. */
 static void disturb(void)
 {
     static dcond_t *const conds[] = { &filled, &emptied };

@@ -55,8 +55,8 @@ static void test_a_handoff_costs_two_commands_however_many_wait(void **state)
 }
 
 /*
- * How often this thread has gone to sleep on its own; 0 for a thread that is neither the process's first nor the
- * library's: sanitizers have threads of their own, which tick.
+ * How often this thread has gone to sleep by itself; 0 for a thread that is neither the process's first nor the
+ * library's: sanitizers have their own threads, which tick.
  */
 static long sleeps_of_thread(pid_t pid, const char *thread)
 {
@@ -99,7 +99,7 @@ static bool is_asleep_for_good(const struct actor *actor)
     return sleeps_of(actor) == before;
 }
 
-/* Of the actor's own thread alone, because the library looks at the server each second while a thread waits. */
+/* Only of the actor's own thread, because the library checks the server each second while a thread waits. */
 static long own_sleeps_of(const struct actor *actor)
 {
     char pid[16];
@@ -108,7 +108,7 @@ static long own_sleeps_of(const struct actor *actor)
     return sleeps_of_thread(actor_pid(actor), pid);
 }
 
-/* POSIX scenario 10, failure 14: a release tells one process, and wakes one thread; the others sleep on. */
+/* POSIX scenario 10, failure 14: a release notifies one process, and wakes one thread; the others sleep on. */
 static void test_a_release_wakes_one_process_when_many_wait(void **state)
 {
     struct actor *waiters[6];
@@ -229,7 +229,7 @@ static void test_a_process_has_one_inbox_when_it_waits_for_many_names(void **sta
         wait_until(!is_locked(&many[i]));
 }
 
-/* Failure 13: waits that run out leave nothing, neither here nor on the server. */
+/* Failure 13: waits that time out leave nothing, neither here nor on the server. */
 static void test_nothing_grows_when_many_waits_run_out(void **state)
 {
     struct actor *owner = actor_start(the_server);
@@ -279,8 +279,8 @@ static void test_an_idle_process_sends_no_command(void **state)
 }
 
 /*
- * Holds and waiters of long leases cost nothing while nothing changes, but a look at the server in each second of a
- * wait.
+ * Holds and waiters with long leases cost nothing while nothing changes, except a check of the server in each second of
+ * a wait.
  */
 static void test_a_long_lease_costs_nothing_while_nothing_changes(void **state)
 {

@@ -42,8 +42,8 @@ static void test_the_next_waiter_owns_at_once_when_the_head_was_killed(void **st
 }
 
 /*
- * A monitor that hears every channel changes nothing: the killed waiter is passed over at once, and the
- * next waiter is told no death.
+ * A monitor that hears every channel changes nothing: the killed waiter is passed over at once, and the next waiter
+ * gets no death.
  */
 static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_the_killed_heads_message(void **state)
 {
@@ -70,7 +70,7 @@ static void test_the_next_waiter_owns_at_once_when_a_monitor_hears_the_killed_he
     side_text(the_server->side, "DEL %s %s", key_of("queue", "queue/monitor"), key_of("waiter", "queue/monitor"));
 }
 
-/* A waiter that does not speak any more is passed over although the inbox is there. */
+/* A waiter that no longer speaks is passed over although its inbox is there. */
 static void test_the_next_waiter_owns_at_once_when_the_head_is_stopped(void **state)
 {
     struct actor *stopped, *next;

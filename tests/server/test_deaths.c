@@ -69,7 +69,7 @@ static void test_lock_says_ownerdead_when_the_owners_process_ends(void **state)
     }
 }
 
-/* POSIX scenario 44: exit() tells the death at once, not when the lease ends. */
+/* POSIX scenario 44: exit() reports the death at once, not when the lease ends. */
 static void test_lock_says_ownerdead_at_once_when_the_owner_exits(void **state)
 {
     struct actor *a = start_holder("death/exit", LONG_LEASE);
@@ -100,7 +100,7 @@ static void test_lock_says_ownerdead_when_the_owner_executes_another_program(voi
     actor_end(a);
 }
 
-/* A mutex that is not robust tells nothing: the next owner gets the lock, and a higher token. */
+/* A mutex that is not robust reports nothing: the next owner gets the lock, and a higher token. */
 static void test_lock_is_acquired_when_a_dead_owner_was_not_robust(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -140,7 +140,7 @@ static void test_every_lock_call_says_ownerdead_when_the_lock_is_an_orphan(void 
     }
 }
 
-/* POSIX scenario 39: an owner that dies before mending leaves the death to the next owner. */
+/* POSIX scenario 39: an owner that dies before calling consistent leaves the death to the next owner. */
 static void test_lock_says_ownerdead_again_when_the_repairer_dies(void **state)
 {
     struct actor *a = start_holder("death/again", LEASE), *b = actor_start(the_server);
@@ -163,9 +163,9 @@ static void test_lock_says_ownerdead_again_when_the_repairer_dies(void **state)
     actor_end(b);
 }
 
-/* ---- not mended -------------------------------------------------------------------------- */
+/* ---- not made consistent ----------------------------------------------------------------- */
 
-/* POSIX scenario 38: unlocked without mending, all waiters are told at once, and all newcomers. */
+/* POSIX scenario 38: unlocked without consistent, the mutex fails at once for all waiters and newcomers. */
 static void test_all_waiters_fail_when_the_lock_is_not_recoverable(void **state)
 {
     struct actor *a = start_holder("death/never", LEASE), *waiters[3];
@@ -192,7 +192,7 @@ static void test_all_waiters_fail_when_the_lock_is_not_recoverable(void **state)
         actor_end(waiters[i]);
 }
 
-/* POSIX scenario 40: only the owner that was told of a death can mend, and once. */
+/* POSIX scenario 40: only the owner that got the death can call consistent, and only once. */
 static void test_consistent_is_refused_when_there_is_nothing_to_repair(void **state)
 {
     struct actor *a = start_holder("death/mend", LEASE);
@@ -217,7 +217,7 @@ static void test_consistent_is_refused_when_there_is_nothing_to_repair(void **st
 
 /* ---- threads that end -------------------------------------------------------------------- */
 
-/* POSIX scenario 41, failure 8: the end of a thread is told at once, and the hold is renewed no more. */
+/* POSIX scenario 41, failure 8: the end of a thread is reported at once, and the hold is no longer renewed. */
 static void test_lock_says_ownerdead_at_once_when_the_owners_thread_ends(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -322,7 +322,7 @@ static void test_a_new_thread_is_no_owner_when_it_has_the_dead_ones_id(void **st
     mend_and_unlock();
 }
 
-/* exit() while another thread of the process waits in lock: the process ends, and leaves no waiter behind. */
+/* exit() while another thread of the process waits in lock: the process ends, and leaves no waiter. */
 static void test_exit_does_not_hang_when_a_thread_waits(void **state)
 {
     struct actor *a = actor_start(the_server);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that closes descriptors which it did not open, as daemons do by closefrom(3), and gets their numbers back
- * for files of its own: the library neither reads, writes nor closes those, and goes on by descriptors of its own.
+ * A program that closes descriptors which it did not open, as daemons do with closefrom(3), and reuses their numbers
+ * for its own files: the library neither reads, writes nor closes those, and continues with its own descriptors.
  *
  * This program executes itself with --descriptors: a process that closes all its descriptors.
  */
@@ -201,7 +201,7 @@ static void test_files_of_the_program_are_left_alone_when_it_has_closed_ours(voi
     run("alone");
 }
 
-/* A thread sleeps on the numbers meanwhile. */
+/* Meanwhile a thread sleeps on the numbers. */
 static void test_files_of_the_program_are_left_alone_when_a_thread_waits(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ static struct actor *start_timed_waiter(const char *way, const char *name, int p
 
 static const char *const timed_ways[] = { "timedlock", "clocklock" };
 
-/* POSIX scenario 43: a waiter with a deadline is told of the death when the lease ends. */
+/* POSIX scenario 43: a waiter with a deadline gets the death when the lease ends. */
 static void test_a_blocked_timedlock_says_ownerdead_when_the_owner_is_killed(void **state)
 {
     (void)state;
@@ -46,7 +46,7 @@ static void test_a_blocked_timedlock_says_ownerdead_when_the_owner_is_killed(voi
     }
 }
 
-/* POSIX scenario 38: a waiter with a deadline is told at once that no thread can own the mutex any more. */
+/* POSIX scenario 38: a waiter with a deadline learns at once that no thread can own the mutex any more. */
 static void test_a_blocked_timedlock_says_notrecoverable_when_not_made_consistent(void **state)
 {
     struct actor *waiters[2];
@@ -99,7 +99,7 @@ static void test_lock_says_ownerdead_at_once_when_a_detached_thread_exits(void *
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Both of two mutexes of one dying process are told, each by its own lease. */
+/* The deaths of two mutexes of one process are both reported, each when its own lease ends. */
 static void test_each_mutex_of_a_killed_owner_is_acquired_after_its_own_lease(void **state)
 {
     struct actor *a = start_holder("end/short", LEASE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exit() and quick_exit() beside threads in lock, in wait and in critical sections: all claims are given back at once,
- * nobody is told of a false death, no call of another thread returns any more.
+ * exit() and quick_exit() while threads are in lock, in wait and in critical sections: all claims are given back at
+ * once, nobody gets a false death, and no call of another thread returns after that.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -25,10 +25,10 @@ static dcond_t cond = DCOND_INITIALIZER("exit/cond");
 
 enum place { OUTSIDE, LOCKING, INSIDE, UNLOCKING };
 
-/* What is told between test and child; other tests count from 0. */
+/* What test and child tell each other; other tests count from 0. */
 enum { IS_CONNECTED, IS_AWAY, IS_IN_HANDLER, IS_BACK, AT_END, WORDS };
 
-/* Words of a child's threads, in memory shared with the test. */
+/* What a child's threads report, in memory shared with the test. */
 static struct shared {
     volatile enum place places[MOST_THREADS];
     volatile long returned; /* calls that came back */
@@ -117,7 +117,7 @@ static pthread_t start(void *(*run)(void *), int index)
     return thread;
 }
 
-/* Awake in user space: the first sleep behind the return is the library's. */
+/* Awake in user space: the first sleep after the return is the library's. */
 static void stay_in_handler(int signal)
 {
     (void)signal;
@@ -138,8 +138,8 @@ static void end_by(void (*end)(int))
 }
 
 /*
- * exit() flushes streams last, behind all destructors: until then no thread of the test is in user space.  A thread
- * sleeps where the library has parked it, or with a question that has no answer.  quick_exit() flushes none.
+ * exit() flushes streams last, after all destructors: by then no thread of the test is in user space.  A thread sleeps
+ * where the library has parked it, or with a question that has no answer. quick_exit() flushes none.
  */
 static ssize_t let_threads_come_to_rest(void *user, const char *bytes, size_t count)
 {
@@ -167,7 +167,7 @@ static void reap(pid_t pid)
     assert_int_equal(keeper_reap(pid), 0);
 }
 
-/* The next process has the mutex at once, and is told of true deaths only. */
+/* The next process has the mutex at once, and gets only true deaths. */
 static void assert_free(bool may_be_dead)
 {
     int result;
@@ -181,7 +181,7 @@ static void assert_free(bool may_be_dead)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* ---- beside threads that lock ------------------------------------------------------------ */
+/* ---- while threads lock ------------------------------------------------------------------ */
 
 static void exit_beside_lockers(void (*end)(int), int rounds)
 {
@@ -193,7 +193,7 @@ static void exit_beside_lockers(void (*end)(int), int rounds)
     end_by(end);
 }
 
-/* A thread that quick_exit() has met behind the return of lock may not have said so. */
+/* A thread that quick_exit() met after the return of lock may not have said so. */
 static bool was_any_inside(bool is_at_rest)
 {
     bool is_any = false;
@@ -220,7 +220,7 @@ static void test_the_next_process_owns_at_once_when_one_exits_among_lockers(void
     }
 }
 
-/* ---- beside threads that wait ------------------------------------------------------------ */
+/* ---- while threads wait ------------------------------------------------------------------ */
 
 /* The child's main thread owns, others wait: many, so that a grant would be noticed before the end. */
 static void exit_as_owner(void (*end)(int))
@@ -233,7 +233,7 @@ static void exit_as_owner(void (*end)(int))
     end_by(end);
 }
 
-/* A true death, told once; the server grants nothing to threads of the dying process. */
+/* A true death, reported once; the server grants nothing to threads of the dying process. */
 static void test_waiting_threads_stay_in_lock_when_the_owner_exits(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void test_nobody_waits_on_the_condition_when_a_waiting_process_exits(void
     }
 }
 
-/* ---- beside a question ------------------------------------------------------------------- */
+/* ---- during a question ------------------------------------------------------------------- */
 
 static void exit_while_asking(void (*end)(int))
 {
@@ -413,7 +413,7 @@ static void test_no_death_is_reported_when_the_holder_was_on_its_seat_at_exit(vo
     }
 }
 
-/* ---- behind a question that is given up -------------------------------------------------- */
+/* ---- after a question that is given up --------------------------------------------------- */
 
 static void *lock_when_away(void *user)
 {

@@ -120,7 +120,7 @@ static void test_the_log_names_the_holder_when_a_lock_waits(void **state)
     actor_end(holder);
 }
 
-/* The server is gone, so nobody can say who holds the mutex: the line says that, and the call ends as ever. */
+/* The server is gone, so nobody can say who holds the mutex: the line says that, and the call ends as usual. */
 static void test_the_log_names_the_server_when_it_cannot_be_reached(void **state)
 {
     struct timespec until;
@@ -142,7 +142,7 @@ static void test_the_log_names_the_server_when_it_cannot_be_reached(void **state
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Nothing was ever sent, so nothing is to be given back: the process ends before a tenth of command_timeout is over. */
+/* Nothing was ever sent, so nothing must be given back: the process ends within a tenth of command_timeout. */
 static void test_exit_waits_for_nothing_when_no_server_was_ever_reached(void **state)
 {
     struct actor *actor;
@@ -165,7 +165,7 @@ static int revive_server(void **state)
     return 0;
 }
 
-/* A thread that waits for itself is told so. */
+/* A thread that waits for itself gets a sentence that says so. */
 static void test_a_timeout_says_so_when_a_thread_waits_for_itself(void **state)
 {
     struct timespec end = after_ms(LONG_WAIT_MS);
@@ -180,8 +180,8 @@ static void test_a_timeout_says_so_when_a_thread_waits_for_itself(void **state)
 }
 
 /*
- * Nobody listens and nothing ends the wait: no script is called again.  No poll and no renewal is due so soon, only
- * the look at the server.
+ * Nobody listens and nothing ends the wait: no script is called again.  No poll and no renewal is due so soon, only the
+ * check of the server.
  */
 static void test_a_wait_asks_nothing_more_when_nobody_listens(void **state)
 {
@@ -196,7 +196,7 @@ static void test_a_wait_asks_nothing_more_when_nobody_listens(void **state)
     wait_until(waiters_at(the_server->side, "explain/silent") == 1);
     before = side_calls(the_server->side, "evalsha");
     let_pass(LONG_WAIT_MS);
-    assert_within(side_calls(the_server->side, "evalsha"), before, before + 1); /* the poll behind a new inbox */
+    assert_within(side_calls(the_server->side, "evalsha"), before, before + 1); /* the poll after a new inbox */
     actor_do(holder, "0", "unlock explain/silent");
     actor_expect(waiter, "0");
     actor_do(waiter, "0", "unlock explain/silent");

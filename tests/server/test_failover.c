@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The address leads to another server, and no connection ends: master and replica have changed places, or an operator
- * has redirected the address. Commands and inbox of a process go there together, and a server's word is believed only
- * while that server is the one that has greeted.
+ * The address leads to another server, and no connection ends: master and replica have swapped roles, or an operator
+ * has redirected the address. A process's commands and inbox move there together, and a server's answers are believed
+ * only while it is the server that was greeted.
  */
 #include <string.h>
 
@@ -95,8 +95,8 @@ static struct actor *start_waiter(const char *name, struct actor **ret_holder, c
 /* ---- one server for both ----------------------------------------------------------------- */
 
 /*
- * No process sends anything: the holder's lease is long, and so is the waiter's next poll. But a waiter is told by the
- * server, so the server is asked for its role each second.
+ * No process sends anything: the holder's lease is long, and the waiter's next poll is far away. But a waiter depends
+ * on the server's messages, so the server is asked for its role each second.
  */
 static void test_a_waiter_goes_along_when_the_server_fails_over_and_no_connection_ends(void **state)
 {
@@ -109,7 +109,7 @@ static void test_a_waiter_goes_along_when_the_server_fails_over_and_no_connectio
     wait_until(subscribers(second) == 1 && subscribers(first) == 0);
     actor_do(holder, "0", "unlock fail/over");
     actor_expect(waiter, "0");
-    fail_over(second, first); /* and back; both have been elsewhere meanwhile */
+    fail_over(second, first); /* and back; both have been elsewhere */
     actor_do(waiter, "0", "unlock fail/over");
     actor_do(holder, "0", "lock fail/over");
     assert_int_equal(side_int(first->side, "EXISTS %s", key_of("lock", "fail/over")), 1);
@@ -139,7 +139,7 @@ static void test_a_holder_and_a_waiter_go_along_when_the_server_gives_grace(void
     actor_end(holder);
 }
 
-/* The address leads to another master: an inbox that was opened anew takes the commands along. */
+/* The address leads to another master: a reopened inbox takes the commands along. */
 static void test_the_commands_follow_when_the_inbox_finds_another_server(void **state)
 {
     struct actor *holder, *waiter;
@@ -176,8 +176,8 @@ static void test_the_inbox_follows_when_the_commands_find_another_server(void **
 /* ---- there and back again ---------------------------------------------------------------- */
 
 /*
- * The first is the master again, with the data of the second, and the second has lost a hold, as a replica that was
- * behind loses a hold. No client has been at the second.
+ * The first is the master again, with the data of the second, which has lost a hold, as a lagging replica does. No
+ * client has used the second.
  */
 static void lose_hold_there_and_back(const char *name)
 {
@@ -185,7 +185,7 @@ static void lose_hold_there_and_back(const char *name)
     side_text(first->side, "REPLICAOF 127.0.0.1 %d", second->port);
     side_text(second->side, "REPLICAOF NO ONE");
     side_text(second->side, "DEL %s %s", key_of("lock", name), key_of("state", name));
-    wait_until(side_info_says(first->side, "master_link_status:up")); /* the stream may still be behind */
+    wait_until(side_info_says(first->side, "master_link_status:up")); /* the stream may still lag */
     wait_until(side_int(first->side, "EXISTS %s", key_of("lock", name)) == 0);
     side_text(second->side, "REPLICAOF 127.0.0.1 %d", first->port);
     side_text(first->side, "REPLICAOF NO ONE");
@@ -224,8 +224,8 @@ static void let_a_second_pass(void)
 }
 
 /*
- * A client that is idle in all that time, on a connection that stays: its next request comes more than a second behind
- * its last, and waits until the server has said that it is the same.
+ * A client that is idle all that time, on a connection that stays. Its next request comes more than a second after its
+ * last, and waits until the server has said that it is the same.
  */
 static struct actor *start_idle(const char *name, struct actor *owner)
 {
@@ -268,8 +268,8 @@ static void test_an_idle_client_waits_for_the_grace_when_its_server_is_the_maste
 }
 
 /*
- * A client is stopped, with the server's answer in its socket, and goes on when the server is the master again.  The
- * answer is older than command_timeout: another look is wanted, or a new connection.
+ * A client is stopped with the server's answer in its socket, and continues when the server is the master again. The
+ * answer is older than command_timeout: another check is needed, or a new connection.
  */
 static void go_on_with_an_old_answer(const char *name, bool is_known)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server that never stops talking: a reply without end, messages without end. The client's memory stays bounded, and
- * the client's own times are kept: a loss is told while the flood goes on.
+ * A server that never stops talking: an endless reply, endless messages. The client's memory stays bounded, and its own
+ * times are kept: a loss is reported during the flood.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static bool flood_numbers(struct guest *guest)
     return flood(guest, "*16384\r\n", "*60\r\n", ":1\r\n", 60);
 }
 
-/* A map that is good but for its number of hosts, and begins anew. */
+/* A map that is correct except for its number of hosts, and starts again and again. */
 static bool flood_hosts(struct guest *guest)
 {
     char range[400];

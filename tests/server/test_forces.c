@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owners that are stopped, broken by force, or told of a loss as DMUTEX_ONLOST says. */
+/* Owners that are stopped, broken by force, or informed of a loss as DMUTEX_ONLOST says. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static void test_lock_asks_again_when_the_answer_is_older_than_the_lease(void **
 
 /* ---- force ------------------------------------------------------------------------------- */
 
-/* An owner with an inbox is told at once, the next owner by EOWNERDEAD. */
+/* An owner with an inbox learns of it at once, the next owner by EOWNERDEAD. */
 static void test_an_owner_learns_of_a_break_by_force_at_once(void **state)
 {
     struct actor *a = actor_start(the_server);

@@ -96,7 +96,7 @@ static void wait_until_read(void)
     wait_until(request_of_the_waiter() > before || !actor_is_silent(waiter));
 }
 
-/* Numbers are guessed blindly: the waiter owns nothing beside the owner. */
+/* Numbers are guessed blindly: the waiter does not own while the owner does. */
 static void test_a_waiter_does_not_own_when_grants_are_guessed(void **state)
 {
     char message[100];

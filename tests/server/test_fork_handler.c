@@ -2,9 +2,9 @@
 /*
  * fork() in a signal handler, at any instruction of the library.  Left out under the thread sanitizer.
  *
- * glibc's own fork() waits for ever if its handler has interrupted malloc() in the same thread.  So in most tests the
- * handler forks only where the interrupted instruction is the library's own, or GLib's.  The usual calls use no
- * malloc() once they are warm: there the handler forks anywhere.
+ * glibc's own fork() waits forever if its handler has interrupted malloc() in the same thread.  So in most tests the
+ * handler forks only if the interrupted instruction is the library's own, or GLib's.  The usual calls use no malloc()
+ * once they are warm: there the handler forks anywhere.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -268,7 +268,7 @@ static void interrupt(pid_t pid)
     assert_return_code(kill(pid, SIGUSR1), errno);
 }
 
-/* Finding 52: a handler's fork() leaves the child in the middle of a lock, which fails there, and goes on here. */
+/* Finding 52: a handler's fork() leaves the child in the middle of a lock, which fails there, and continues here. */
 static void test_a_waiting_lock_ends_in_the_child_when_a_handler_forks(void **state)
 {
     pid_t pid;
@@ -303,7 +303,7 @@ static void test_a_wait_on_a_condition_ends_in_the_child_when_a_handler_forks(vo
 
 static bool is_thread_noisy; /* the next thread's beginning raises a signal */
 
-/* In the place of libc's for the whole program.  The library blocks signals around: the handler runs behind. */
+/* Replaces libc's for the whole program.  The library blocks signals around it, so the handler runs after it. */
 int pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user)
 {
     static int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

@@ -131,7 +131,7 @@ static void test_the_child_owns_when_the_parent_unlocks(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Waits once, so that the inbox is open, leaves a child behind and is killed. */
+/* Waits once, so that the inbox is open, leaves a child, and is killed. */
 static int leave_a_child(volatile pid_t *ret_child)
 {
     struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 10);
@@ -360,7 +360,7 @@ static int use_test_server(dmutex_test_server_t *server)
     return 0;
 }
 
-/* The child leaves that server to the parent, and may start a server of its own. */
+/* The child leaves that server to the parent, and may start its own. */
 static void test_the_child_uses_the_test_server_when_the_parent_does(void **state)
 {
     dmutex_test_server_t *server;
@@ -378,7 +378,10 @@ static void test_the_child_uses_the_test_server_when_the_parent_does(void **stat
     assert_result(dmutex_test_server_stop(server), 0);
 }
 
-/* A child of fork() has nothing of the leases that its parent keeps, and asks the server; the parent goes on. */
+/*
+ * A child of fork() has none of the leases that its parent keeps, and asks the server; the parent's lease is
+ * unaffected.
+ */
 static void test_child_asks_the_server_when_its_parent_keeps_the_lease(void **state)
 {
     struct actor *keeper = actor_start(the_server);
@@ -388,7 +391,7 @@ static void test_child_asks_the_server_when_its_parent_keeps_the_lease(void **st
     make_normal(&same, "fork/kept", 60000);
     actor_do(keeper, "0", "init fork/kept lease=60000 linger=60000");
     assert_result(dmutex_lock(&same), 0);
-    actor_do(keeper, "ETIMEDOUT", "timedlock fork/kept 10"); /* opens the inbox: from then on the lease is kept */
+    actor_do(keeper, "ETIMEDOUT", "timedlock fork/kept 10"); /* opens the inbox: after that the lease is kept */
     assert_result(dmutex_unlock(&same), 0);
     actor_do(keeper, "0", "lock fork/kept");
     actor_do(keeper, "0", "unlock fork/kept");

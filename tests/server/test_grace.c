@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Promise P3: a server that came after another, or has lost the data, grants nothing of its own accord for one lease,
- * and the holders come back with their tokens.
- *
- * The actors here use a URL without grace=off, unlike the actors of all other tests.
+ * Promise P3: a server that has replaced another, or has lost the data, grants nothing of its own accord for one lease,
+ * and the holders come back with their tokens. Unlike those of all other tests, the actors here use a URL without
+ * grace=off.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ static void restart_empty(void)
     server_restart(the_server);
 }
 
-/* The clients are told that the server is old when they come anew. */
+/* Clients that come now find a server that is old. */
 static void end_grace(void)
 {
     server_make_old(the_server);
@@ -133,7 +132,7 @@ static void test_the_grace_is_the_same_for_all_who_come(void **state)
     assert_int_equal(side_int(the_server->side, "HGET dmutex:server since"), born);
 }
 
-/* The server's uptime is told in seconds that begin and end with the clock's. */
+/* The server's uptime is in whole seconds of its clock. */
 static void test_a_server_is_no_older_than_its_start_when_a_second_ends_just_then(void **state)
 {
     struct timespec began;
@@ -228,13 +227,13 @@ static bool is_in_step(struct server *replica, const char *name)
     return side_int(replica->side, "EXISTS %s", key_of("lock", name)) == 1;
 }
 
-/* Hears no more of the master: a stopped replica would read what is on the way to it when it goes on. */
+/* Cuts the replica off from the master: if it were stopped, it would read what is on the way when it continues. */
 static void stand_alone(struct server *replica)
 {
     side_text(replica->side, "REPLICAOF NO ONE");
 }
 
-/* The replica, which stands alone, takes the master's place, at the master's address. */
+/* The replica, which is cut off, replaces the master, at the master's address. */
 static void promote(struct server *replica)
 {
     server_kill(the_server);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The answering program is no server of ours, but talks nonsense, is silent or closes. Each call ends in time with an
- * errno value and a sentence, and nothing is held.
+ * The program that answers is not a server of ours, but talks nonsense, is silent or closes. Each call ends in time
+ * with an errno value and a sentence, and nothing is held.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -181,8 +181,8 @@ static void test_a_server_is_tried_less_often_when_it_always_redirects(void **st
 }
 
 /*
- * A server that accepts and never answers: each call ends by its own time, lock goes on trying, and the process can end
- * all the same.
+ * A server that accepts and never answers: each call ends by its own time, lock keeps trying, and the process can still
+ * end.
  */
 static void test_calls_end_in_time_when_the_server_never_answers(void **state)
 {
@@ -211,7 +211,7 @@ static void test_calls_end_in_time_when_the_server_never_answers(void **state)
     actor_end(b);
 }
 
-/* A caller without an answer yet is told the server's name: before the connection is there, and after. */
+/* A caller that has no answer yet gets the server's name: before the connection is there, and after. */
 static void test_calls_name_the_server_when_no_answer_has_come_yet(void **state)
 {
     struct actor *a, *b;

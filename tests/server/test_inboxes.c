@@ -22,7 +22,7 @@ static void hold(const char *name)
     assert_result(dmutex_lock(&mutex), 0);
 }
 
-/* An actor behind the proxy that waits for `name`, alone. */
+/* An actor, connected through the proxy, that alone waits for `name`. */
 static struct actor *start_waiter(const char *name, int lease_ms)
 {
     struct actor *waiter = actor_start_at(proxy_url(the_proxy));
@@ -79,7 +79,7 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(v
     expect_lock_and_end(waiter, "inbox/closed");
 }
 
-/* Failure 2: a waiter with an inbox that is up again before the unlock is told as usual. */
+/* Failure 2: a waiter whose inbox is back before the unlock gets its message as usual. */
 static void test_a_waiter_gets_the_message_when_its_inbox_was_closed_before(void **state)
 {
     struct actor *waiter;
@@ -205,7 +205,7 @@ static void test_a_late_message_is_not_believed_when_its_grant_is_over(void **st
     expect_lock_and_end(waiter, "inbox/late");
 }
 
-/* A grant for a lock call that has timed out meanwhile is given back at once. */
+/* A grant for a lock call that has timed out is given back at once. */
 static void test_a_grant_is_given_back_when_its_waiter_has_left(void **state)
 {
     struct actor *waiter = actor_start_at(proxy_url(the_proxy));
@@ -261,7 +261,7 @@ static void test_a_grant_is_a_hint_when_it_is_not_of_the_server_that_the_inbox_h
         assert_true(actor_is_silent(waiter));
     }
     snprintf(run, sizeof run, " %.16s", strstr(side_text(the_server->side, "INFO server"), "run_id:") + 7);
-    publish_grant(run); /* so the earlier grants were refused for their last word alone */
+    publish_grant(run); /* so the earlier grants were refused only because of their last word */
     actor_expect(waiter, "0");
     assert_result(dmutex_unlock(&mutex), 0);
     actor_end(waiter);

@@ -91,7 +91,7 @@ static void test_lock_gets_a_kept_lease_when_the_thread_inside_unlocks(void **st
     kept_end();
 }
 
-/* A waiter that came before the mark is told by the answer to the mark. */
+/* The answer to the mark reports a waiter that came before it. */
 static void test_lock_gets_the_lease_when_it_came_before_the_mark(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static void assert_back(struct actor *actor, const char *name)
 
 /* ---- the waiter keeps -------------------------------------------------------------------- */
 
-/* A relock of a kept lease is given up for a wait; the process keeps again from the unlock behind the wait on. */
+/* A relock of a kept lease is given up for a wait.  The process keeps again from the unlock after the wait. */
 static void test_a_wait_gives_up_a_relocked_lease_and_keeps_again(void **state)
 {
     const char *name = "cond/waiter";
@@ -67,7 +67,7 @@ static void test_a_wait_gives_up_a_relocked_lease_and_keeps_again(void **state)
     kept_end();
 }
 
-/* A wait whose time is over gets a mutex that another process keeps meanwhile: the keeper is asked back. */
+/* A wait that times out gets a mutex that another process keeps by then: the keeper is asked back. */
 static void test_a_wait_that_times_out_gets_the_mutex_of_a_keeper(void **state)
 {
     const char *name = "cond/time";
@@ -139,7 +139,7 @@ static int waiting_now(void)
     return count;
 }
 
-/* A waiter is the server's, though a thread of its own process keeps the mutex: a signal asks the process back. */
+/* A waiter is on the server even if a thread of its own process keeps the mutex: a signal asks the process back. */
 static void test_waiters_come_back_when_their_own_process_keeps(void **state)
 {
     int64_t before;
@@ -173,8 +173,8 @@ static void test_waiters_come_back_when_their_own_process_keeps(void **state)
 }
 
 /*
- * A wait that is refused leaves the hold as it was: with its token, beside the line, whose next thread asks the server
- * and gets in behind the unlock.
+ * A wait that is refused leaves the hold as it was: with its token, outside the line, whose next thread asks the server
+ * and gets in after the unlock.
  */
 static void test_a_refused_wait_leaves_the_hold(void **state)
 {

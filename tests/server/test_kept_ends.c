@@ -20,7 +20,7 @@
 static dmutex_t mutex; /* of this process */
 static struct errand errand;
 
-/* A process that is told of deaths of the mutex. */
+/* A process that gets deaths of the mutex. */
 static struct actor *start_heir(const char *name, int lease_ms)
 {
     struct actor *heir = actor_start(the_server);
@@ -29,7 +29,7 @@ static struct actor *start_heir(const char *name, int lease_ms)
     return heir;
 }
 
-/* The heir has the mutex within a lease, or soon after, and is told so. */
+/* The heir has the mutex within a lease, or soon after, and gets the death. */
 static void assert_inherits(struct actor *heir, const char *name, const char *told)
 {
     promise_within(AT_ONCE);
@@ -65,7 +65,7 @@ static void test_a_kill_inside_is_a_death_until_the_process_has_kept(void **stat
     }
 }
 
-/* A robust mutex that threads hand on tells each death: its owner is inside from the grant to the unlock. */
+/* A robust mutex that threads hand on reports each death: its owner is inside from the grant to the unlock. */
 static void test_a_kill_is_a_death_when_a_robust_mutex_was_handed_on(void **state)
 {
     const char *name = "ends/robust";
@@ -165,7 +165,7 @@ static void test_another_program_costs_the_others_a_lease(void **state)
     kept_end();
 }
 
-/* A process that was stopped inside a relocked lease for longer than the lease is told of the loss. */
+/* A process that was stopped inside a relocked lease for longer than the lease learns of the loss. */
 static void test_a_loss_is_reported_when_the_process_was_stopped_inside(void **state)
 {
     const char *name = "ends/stop";
@@ -269,7 +269,7 @@ static void test_a_childs_copy_of_a_private_object_is_free(void **state)
 
 /* ---- between the swap and the clock ------------------------------------------------------ */
 
-/* The first lock of a thread takes the state lock; the next stops behind its swap. */
+/* A thread's first lock takes the state lock; the next one stops after its swap. */
 static int lock_and_stop(dmutex_t *at, enum stop where)
 {
     int result = lock_and_unlock(at);
@@ -395,7 +395,9 @@ static int lock_and_stay(dmutex_t *at)
     return result ? result : dmutex_unlock(at);
 }
 
-/* The hold is lost behind the swap, and another thread has a new hold, which is kept: the swap was of the old hold. */
+/*
+ * The hold is lost after the swap, and another thread has a new hold, which is kept: the swap belonged to the old hold.
+ */
 static void test_a_lock_is_of_the_new_hold_when_the_old_was_lost_after_the_swap(void **state)
 {
     const char *name = "ends/swap";
@@ -417,7 +419,7 @@ static void test_a_lock_is_of_the_new_hold_when_the_old_was_lost_after_the_swap(
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* A hold that another thread has left meanwhile, kept all the time, is had without a question. */
+/* A hold that another thread has left, and that was kept all the time, is acquired without a question. */
 static void test_a_lock_is_acquired_when_nothing_happened_after_the_swap(void **state)
 {
     int64_t before;
@@ -461,7 +463,7 @@ static int try_while_a_handler_forks(dmutex_t *at)
     return result ? result : dmutex_unlock(at);
 }
 
-/* The handler has interrupted a lock behind the swap: the lease is the parent's, and not the copy's, too. */
+/* The handler has interrupted a lock after the swap: the lease is the parent's, and not also the copy's. */
 static void test_a_copy_does_not_lock_when_a_handler_forks_after_the_swap(void **state)
 {
     struct sigaction action = { .sa_handler = fork_and_go_on };
@@ -489,7 +491,7 @@ static int switch_and_stop(dmutex_t *at)
     return dm_runtime_switch(NULL, 0);
 }
 
-/* The change of servers gives kept leases back first; a lease that is kept anew meanwhile, and entered, is in use. */
+/* Changing servers first gives kept leases back.  A lease that is kept again by then, and entered, is in use. */
 static void test_another_server_is_refused_when_a_thread_is_inside_a_kept_lease(void **state)
 {
     (void)state;

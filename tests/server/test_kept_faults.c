@@ -57,7 +57,7 @@ static void test_the_lease_is_obtained_when_the_answer_to_the_mark_is_late(void 
     kept_end();
 }
 
-/* The next renewal tells of the waiter instead of the lost message. */
+/* The next renewal reports the waiter instead of the lost message. */
 static void test_the_lease_is_obtained_by_a_renewal_when_the_message_is_lost(void **state)
 {
     uint64_t before;

@@ -72,7 +72,7 @@ static void test_a_hold_is_given_back_when_its_renewal_is_too_late(void **state)
     actor_end(a);
 }
 
-/* An owner of a server that is no master any more is told before another could own. */
+/* An owner on a server that is no longer the master learns of it before another could own. */
 static void test_a_loss_is_reported_in_time_when_the_server_becomes_a_replica(void **state)
 {
     struct actor *a = actor_start(the_server);

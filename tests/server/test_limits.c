@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that has no thread, no descriptor left when the library is used for the first time: an
- * errno value and a sentence, no crash, nothing left behind, and all is well once there is room.
+ * A process that has no thread or no descriptor left when the library is first used: an errno value and a sentence, no
+ * crash, nothing left over, and everything works once there is room.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 static dmutex_t mutex = DMUTEX_INITIALIZER("limits/first");
 
-/* No warming up: the first test is to find the library unused. */
+/* No warm-up: the first test must find the library unused. */
 static int begin_group(void **state)
 {
     static char url[192];
@@ -113,7 +113,7 @@ static void test_first_use_says_enolck_when_there_is_no_descriptor(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* In use, and no descriptor left: open connections go on, and broken connections come back with the room. */
+/* In use, and no descriptor left: open connections continue, and broken ones come back once there is room. */
 static void test_a_hold_goes_on_when_there_is_no_descriptor_for_a_while(void **state)
 {
     struct rlimit usual;

@@ -51,7 +51,7 @@ static void test_threads_need_three_commands_for_a_tenure_when_kept(void **state
     assert_within(cost_of_threads("linger=60000", rounds), 3, 3 * (THREADS * rounds / PER_TENURE + 2));
 }
 
-/* A thread that would wait behind a thread of its own process sits without a command, and leaves without a command. */
+/* A thread that would wait for another thread of its process sits down without a command, and leaves without one. */
 static void test_timedlock_asks_nobody_when_a_thread_of_the_process_holds(void **state)
 {
     int64_t before;
@@ -231,7 +231,7 @@ static void test_another_process_gets_in_while_threads_hand_on(void **state)
 
 /* ---- ends -------------------------------------------------------------------------------- */
 
-/* A thread that ends with the mutex dies for the next thread of its own process. */
+/* A thread that ends with the mutex leaves a death to the next thread of its process. */
 static void test_a_seat_learns_of_a_death_in_its_process(void **state)
 {
     (void)state;
@@ -273,7 +273,7 @@ static void test_all_seats_fail_when_the_mutex_is_not_recoverable(void **state)
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* A hold that is lost inside is told to its thread; the seats ask anew. */
+/* A hold that is lost inside is reported to its thread; the seats ask again. */
 static void test_seats_ask_again_when_the_hold_is_broken(void **state)
 {
     (void)state;

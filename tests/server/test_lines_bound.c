@@ -255,7 +255,7 @@ static uint64_t use_up_to(uint32_t number)
     }
 }
 
-/* The hold behind the last number is the server's next hold. */
+/* The hold after the last number is the server's next hold. */
 static void test_the_next_hold_is_the_servers_when_the_numbers_are_used_up(void **state)
 {
     uint64_t token;

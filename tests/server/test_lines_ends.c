@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads of a line that lock twice, end, are cancelled or refused, and objects that are destroyed, beside seats. */
+/*
+ * Threads of a line that lock twice, end, are cancelled or refused, and objects that are destroyed while there are
+ * seats.
+ */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -27,7 +30,7 @@ static void begin(const char *word, int kind, unsigned linger_ms)
     make_handed(&mutex, name, &kinds[kind], LONG_LEASE, linger_ms);
 }
 
-/* EOWNERDEAD if the thread has mended the mutex. */
+/* EOWNERDEAD if the thread has made the mutex consistent. */
 static int lock_mend_and_unlock(dmutex_t *at)
 {
     int locked = dmutex_lock(at), result = locked;
@@ -81,7 +84,7 @@ static int lock_twice_in_vain(dmutex_t *at)
     return result ? result : dmutex_unlock(at);
 }
 
-/* EDEADLK beside seats, of the thread that has asked the server, and of threads that were handed the hold. */
+/* EDEADLK while others wait: for the thread that has asked the server, and for threads that were handed the hold. */
 static void test_a_second_lock_is_a_deadlock_when_others_wait(void **state)
 {
     int64_t before;
@@ -120,7 +123,7 @@ static int lock_deeply(dmutex_t *at)
     return result;
 }
 
-/* Of a recursive mutex the last unlock alone lets a seat in. */
+/* On a recursive mutex only the last unlock lets a seat in. */
 static void test_seats_wait_for_the_last_unlock_of_a_recursive_mutex(void **state)
 {
     (void)state;
@@ -152,7 +155,7 @@ static int lock_twice_and_unlock(dmutex_t *at)
 }
 
 /*
- * The holder of a normal mutex that locks again sits behind itself: a timed lock leaves, a lock waits until the hold is
+ * The holder of a normal mutex that locks again waits for itself: a timed lock leaves, a lock waits until the hold is
  * broken, and owns then.
  */
 static void test_a_thread_waits_for_itself_until_its_hold_is_broken(void **state)
@@ -207,7 +210,7 @@ static void end_holder(void)
     assert_result(errand_join(&holder), 0);
 }
 
-/* The first thread behind a thread that has ended inside is told of the death if the mutex is robust, and no other. */
+/* The first thread after one that has ended inside gets the death if the mutex is robust, and no other does. */
 static void check_death(bool is_robust, bool is_handed, int seats)
 {
     int told = is_robust ? EOWNERDEAD : 0;
@@ -353,7 +356,7 @@ static void test_destroy_is_refused_when_a_seat_is_about_to_enter(void **state)
     assert_result(dmutex_destroy(&mutex), 0);
 }
 
-/* Likewise for another server: the seats would sleep for ever in a line that the process has forgotten. */
+/* Likewise for another server: the seats would sleep forever in a line that the process has forgotten. */
 static void test_another_server_is_refused_while_threads_sit(void **state)
 {
     (void)state;

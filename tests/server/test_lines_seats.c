@@ -11,7 +11,7 @@
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define AT_ONCE 8000
 #define THREADS 6
-#define WHILE 400 /* ms of a timed lock: others sit down meanwhile */
+#define WHILE 400 /* ms of a timed lock, during which others sit down */
 
 static const char *name;
 static dmutex_t mutex;
@@ -56,7 +56,7 @@ static int timedlock_longer(dmutex_t *at)
     return timedlock_for(at, 5 * WHILE);
 }
 
-/* So many threads sit down, one behind the other. */
+/* Makes `count` threads sit down, one after the other. */
 static void sit(int count, mutex_call call)
 {
     int before = seats_of(name);
@@ -121,7 +121,7 @@ static int lock_and_unlock_with_stops(dmutex_t *at)
     return enter_and_leave(at);
 }
 
-/* A seat that was woken in vain after a millisecond is passed the next hold: no newcomer is quicker any more. */
+/* A seat that was woken without success after a millisecond is handed the next hold: no newcomer is faster. */
 static void test_a_starving_seat_is_inside_before_it_runs(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void test_a_starving_seat_is_inside_before_it_runs(void **state)
     assert_free();
 }
 
-/* The linger time begins anew when the last seat leaves, and ends. */
+/* The linger time restarts when the last seat leaves, and ends. */
 static void test_the_lease_goes_back_after_the_linger_time_when_a_seat_was_last(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void test_the_last_seat_leaves_the_queue_when_it_times_out(void **state)
     assert_free();
 }
 
-/* A question without an answer is given up with its asker: the next thread of the line asks anew, and gets in. */
+/* A question without an answer is given up with its asker: the next thread of the line asks again, and gets in. */
 static void test_a_line_goes_on_when_its_asker_times_out_without_an_answer(void **state)
 {
     (void)state;
@@ -452,7 +452,7 @@ static void test_a_seat_has_the_hold_that_comes_at_its_deadline(void **state)
     }
 }
 
-/* A wake-up that reached a seat at its deadline, and was of no use there, goes on to the next seat. */
+/* A wake-up that reached a seat at its deadline, too late for it, passes to the next seat. */
 static void test_the_next_seat_enters_when_the_woken_seat_times_out(void **state)
 {
     (void)state;

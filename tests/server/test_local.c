@@ -21,7 +21,7 @@
 #include "../lib/lines.h"
 #include "../lib/testlib.h"
 
-static char local_dir[64]; /* DMUTEX_LOCAL_DIR as an environment string: the folder, of this test alone */
+static char local_dir[64]; /* DMUTEX_LOCAL_DIR as an environment string: this test's own folder */
 static pid_t server_pid;   /* of the server that was started there, once known */
 
 static int begin_test(void **state)
@@ -175,7 +175,7 @@ static void test_one_server_is_started_when_many_begin_at_once(void **state)
     }
 }
 
-/* The server is no process's child: the starter may be killed, and the next process is told of the death. */
+/* The server is no process's child: its starter may be killed, and the next process gets the death. */
 static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
 {
     struct actor *a = start_lost(NULL), *b = start_lost(NULL);
@@ -195,7 +195,7 @@ static void test_the_server_lives_on_when_its_starter_is_killed(void **state)
     actor_end(b);
 }
 
-/* A server that died, leaving the socket, is started again by any process in need, and goes on after the grace. */
+/* A server that died and left its socket is restarted by any process that needs it, which continues after the grace. */
 static void test_the_server_is_started_again_when_it_was_killed(void **state)
 {
     struct actor *a = start_lost(NULL), *b = start_lost(NULL);
@@ -251,7 +251,7 @@ static void test_a_held_lock_is_nobody_elses_when_the_server_is_killed(void **st
     actor_end(other);
 }
 
-/* A new server is as good as the first if nobody is left who used the one before, however that ended. */
+/* A new server is as good as the first if nobody is left who used the previous one, however that ended. */
 static void test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_before(void **state)
 {
     struct actor *first = start_lost(NULL), *second;
@@ -268,7 +268,7 @@ static void test_a_new_server_grants_at_once_when_nobody_is_left_of_the_one_befo
     actor_end(second);
 }
 
-/* Locks once, and leaves a forked child behind, whose pid is written to the pipe. */
+/* Locks once, and leaves a forked child, whose pid is written to the pipe. */
 static void __attribute__((__noreturn__)) lock_and_leave_child(int fd)
 {
     dmutex_t mutex = DMUTEX_INITIALIZER("local/forks");
@@ -335,7 +335,7 @@ static void test_a_new_server_has_a_grace_when_the_previous_one_had_none(void **
     actor_end(b);
 }
 
-/* The socket behind descriptor 3 of a process, "" if none. */
+/* The socket at descriptor 3 of a process, or "". */
 static const char *conversation_of(pid_t pid)
 {
     static char target[64];
@@ -420,7 +420,7 @@ static void test_the_server_has_nothing_of_its_starter(void **state)
     actor_end(a);
 }
 
-/* The path of a program on the PATH; "" if there is none. */
+/* The path of a program on the PATH, or "". */
 static const char *find_program(const char *name)
 {
     static char found[512];

@@ -15,7 +15,7 @@
 
 #define DEFAULT_FOLDER "/tmp/dmutex-61235"
 
-static char folder[32];   /* of this test alone; every user may go through the folder */
+static char folder[32];   /* this test's own; every user may go through it */
 static char shared[64];   /* a subfolder, as /tmp is: sticky, and every user may write */
 static char *own_program; /* program_path, while another program is run */
 static pid_t server;      /* the stranger's; 0: none */
@@ -92,7 +92,7 @@ static struct actor *start(const char *place)
     return actor_start_with(NULL, variable, NULL);
 }
 
-/* Neither trylock nor lock is granted, and the sentence has these words. */
+/* Neither trylock nor lock is granted, and the sentence contains these words. */
 static void assert_refused(const char *place, const char *words)
 {
     static const char *const calls[] = { "trylock", "lock" };
@@ -179,7 +179,7 @@ static void test_no_mutex_is_granted_when_another_user_listens(void **state)
     assert_refused(in_shared("own"), "is served by another user: 0 (root)");
 }
 
-/* The control: one's own folder behind root's link, as /var/run is, has one's own server. */
+/* The control: one's own folder reached through root's link, as /var/run is, has one's own server. */
 static void test_the_mutex_is_granted_when_the_way_is_roots(void **state)
 {
     struct actor *actor;

@@ -76,7 +76,7 @@ static void test_the_log_is_not_written_when_its_path_is_a_link(void **state)
 
 /*
  * Security: another user makes a link to a folder, and root's programs would make files there.  Nor is a folder used
- * that all may change, nor a file of another user or one with a second name.  The sticky bit makes a folder good, and
+ * that all may change, nor a file of another user or one with a second name.  The sticky bit makes a folder safe, and
  * the folder may be another user's.
  */
 static void test_root_writes_no_log_that_a_stranger_leads_elsewhere(void **state)
@@ -179,7 +179,7 @@ static void test_a_program_goes_on_when_nobody_reads_its_log(void **state)
     assert_int_equal(WEXITSTATUS(status), ENOLCK);
 }
 
-/* Nor is a limit of the size of files, or a disk without room. */
+/* Nor is a limit on file sizes, or a full disk. */
 static void test_a_program_goes_on_when_its_log_may_not_grow(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_a_program_goes_on_when_its_log_may_not_grow(void **state)
     assert_status(ENOLCK);
 }
 
-/* An invalid level is told, and not taken for silence. */
+/* An invalid level is reported, and not taken for silence. */
 static void test_the_log_says_so_when_its_level_is_none(void **state)
 {
     (void)state;

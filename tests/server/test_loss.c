@@ -86,7 +86,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* The test's thread locks the mutex of this name; the callback looks at this lock. */
+/* The test's thread locks the mutex with this name; the callback checks this lock. */
 static void lock_made(const char *name)
 {
     static char room[128];
@@ -136,7 +136,7 @@ static void test_a_hold_goes_on_when_it_is_unlocked_in_part(void **state)
     assert_int_equal(losses(), 0);
 }
 
-/* Failure 5: a network that is gone for less than a lease costs no hold, and later leases are renewed. */
+/* Failure 5: a network that is away for less than a lease costs no hold, and later leases are renewed. */
 static void test_a_hold_goes_on_when_the_network_is_gone_for_a_while(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void test_a_hold_goes_on_when_the_network_is_gone_for_a_while(void **stat
     assert_int_equal(losses(), 0);
 }
 
-/* dmutex_renew_np() begins the max-hold anew; without the call the hold ends there. */
+/* dmutex_renew_np() restarts the max-hold; without the call the hold ends there. */
 static void test_a_hold_goes_on_beyond_max_hold_when_renewed_by_hand(void **state)
 {
     dmutexattr_t attr;
@@ -211,8 +211,8 @@ static void check_lost(uint64_t token)
 }
 
 /*
- * Failure 6: without any network the loss is told after 0.8 of a lease, no earlier, and while the
- * server still keeps the lock for nobody else.
+ * Failure 6: without any network the loss is reported after 0.8 of a lease, no earlier, and while the server still
+ * gives the lock to nobody else.
  */
 static void test_a_loss_is_reported_before_another_can_own_when_the_network_is_gone(void **state)
 {
@@ -243,7 +243,7 @@ static void test_a_loss_is_reported_before_another_can_own_when_the_network_is_g
     assert_int_equal(losses(), 1);
 }
 
-/* Several holds are lost each by its own lease, and each is told. */
+/* Several holds are each lost with their own lease, and each is reported. */
 static void test_each_loss_is_reported_when_many_are_lost(void **state)
 {
     dmutex_t many[20];
@@ -308,8 +308,8 @@ static void unlock_lost(const struct kind *kind)
 }
 
 /*
- * Attack C9. A lost hold is as none for the next lock, of every type but the recursive: a fresh hold, with a higher
- * token. An inner lock must not begin anew in a section with a lost outer hold.
+ * Attack C9. For every type except recursive, the next lock ignores a lost hold: it gets a fresh hold, with a higher
+ * token. An inner lock must not start afresh in a section whose outer hold was lost.
  */
 static void test_lock_is_fresh_when_the_hold_before_was_lost(void **state)
 {
@@ -355,7 +355,7 @@ static void test_the_lock_is_put_back_when_its_key_was_deleted(void **state)
     assert_int_equal(losses(), 0);
 }
 
-/* POSIX scenario 50: the same when all data is gone; tokens go on. */
+/* POSIX scenario 50: the same if all data is gone; tokens keep rising. */
 static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
 {
     uint64_t token;

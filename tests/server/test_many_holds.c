@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Thousands of holds on a slow server: the renewals do not wait behind each other until each hold's time is over. */
+/* Thousands of holds on a slow server: the renewals do not wait for each other until each hold's time is over. */
 #include <stdlib.h>
 
 #include "../lib/testlib.h"
@@ -57,8 +57,8 @@ static void unlock_all(void)
 }
 
 /*
- * True if no more than the renewals under way are sent while all holds are due and no answer comes.  False says
- * nothing: the machine is so busy that the first hold is over already, or is soon.
+ * True if no more than the renewals in progress are sent while all holds are due and no answer comes.  False means
+ * nothing: the machine is so busy that the first hold is over already, or will be soon.
  */
 static bool waits_for_answers(int lease_ms)
 {
@@ -66,7 +66,7 @@ static bool waits_for_answers(int lease_ms)
 
     lock_all(lease_ms);
     proxy_hold(proxy, PROXY_TO_CLIENT, PROXY_COMMANDS);
-    before = client_commands(); /* behind the last answer: no more than UNDER_WAY follow */
+    before = client_commands(); /* after the last answer: no more than UNDER_WAY follow */
     wait_until(remaining_of(&holds[HOLDS - 1]) <= lease_ms * 46 / 100); /* due, with a third of the lease gone */
     let_pass(200);
     sent = client_commands() - before;
@@ -77,8 +77,8 @@ static bool waits_for_answers(int lease_ms)
 }
 
 /*
- * Attack C14: while no answer comes, no more than some batches are sent, although all holds are due.  The others are
- * sent as answers come.
+ * Attack C14: while no answer comes, only a few batches are sent, although all holds are due.  The others are sent as
+ * answers come.
  */
 static void test_renewals_wait_for_answers_when_thousands_are_due(void **state)
 {

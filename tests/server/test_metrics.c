@@ -71,7 +71,7 @@ static void run_with_metrics(const char *before, const char *file, const char *h
     assert_status(0);
 }
 
-/* The number behind the beginning of a line; -1: there is no such line. */
+/* The number after the beginning of a line; -1 if there is no such line. */
 static long long value_in(const char *path, const char *begin)
 {
     char line[256];
@@ -161,7 +161,7 @@ static void test_file_is_there_while_the_process_goes_on(void **state)
     assert_format(server_file(the_server, "living.prom"));
 }
 
-/* A forked child has a file of its own, with its own counts alone. */
+/* A forked child has its own file, with only its own counts. */
 static void test_child_has_a_file_of_its_own_when_the_path_names_the_process(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_root_follows_no_link_of_a_stranger(void **state)
 
 /* ---- no file ----------------------------------------------------------------------------- */
 
-/* A folder that is not there costs one line, and no lock; nor does a folder in the place of the file. */
+/* A missing folder costs one line, and no lock; so does a folder where the file should be. */
 static void test_locks_go_on_when_the_file_cannot_be_written(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void test_nothing_is_said_when_the_folder_of_dmutex_conf_is_for_others(vo
     assert_none("others/x.prom*");
 }
 
-/* A process whose mutexes are local, or that only asks about a mutex, has nothing to tell. */
+/* A process whose mutexes are local, or that only asks about a mutex, has nothing to report. */
 static void test_no_file_is_written_when_nothing_is_locked_on_the_server(void **state)
 {
     (void)state;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tokens rise with each hold of a name, by any thread: threads of one process hand the mutex on, find a kept lease, are
- * fair, try, lock deeply, or go alone because the mutex object has another lease.
- *
- * Each holder compares the hold's token with the token of the hold before, in memory shared by all processes, and
- * leaves the newer token there.  DMUTEX_TEST_HOLDS sets the least number of holds, and DMUTEX_TEST_GRANTS the least
- * number of grants by the server.
+ * fair, try, lock deeply, or go alone because their mutex object has another lease.  Each holder compares its token
+ * with that of the previous hold, in memory shared by all processes, and leaves the newer token there.
+ * DMUTEX_TEST_HOLDS sets the least number of holds, and DMUTEX_TEST_GRANTS the least number of grants by the server.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -34,7 +32,7 @@ static struct page {
     int64_t holds, grants; /* all; holds for which the server was asked */
     int64_t enough_holds, enough_grants;
     int64_t by_role[ROLES], by_process[PROCESSES], busy;
-    int64_t lower, overlaps; /* tokens that did not rise; holders beside another */
+    int64_t lower, overlaps; /* tokens that did not rise; holders at the same time as another */
     int wrong;               /* an unexpected result, of the call below */
     const char *wrong_call;
 } * page;
@@ -43,7 +41,7 @@ static struct page {
 #define set(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELEASE)
 #define count(place) __atomic_add_fetch(&(place), 1, __ATOMIC_ACQ_REL)
 
-/* A thread, with a mutex object of its own. */
+/* A thread, with its own mutex object. */
 struct player {
     pthread_t thread;
     enum role role;
@@ -117,7 +115,7 @@ static bool use(struct player *player)
     return true;
 }
 
-/* True while the thread is to go on. */
+/* True while the thread should continue. */
 static bool play_once(struct player *player)
 {
     int result = player->role == TRIES ? dmutex_trylock(&player->mutex) : dmutex_lock(&player->mutex);
@@ -149,7 +147,10 @@ static void *play(void *user)
 
 /* ---- processes --------------------------------------------------------------------------- */
 
-/* Two processes keep leases; two have a fair thread, one of these beside kept leases; the other two an unequal one. */
+/*
+ * Two processes keep leases; two have a fair thread, one of these together with kept leases; the other two an unequal
+ * one.
+ */
 static void make_object(struct player *player)
 {
     static const struct kind usual = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, "" },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Moments that nobody can hit from outside: between an answer and its thread's reading, a grant and the return from
- * lock, one question and the next.  The program has the library's parts inside, and stands in for a few of their
- * functions by the linker's --wrap: a test's hook runs there, in the thread that calls the function.
+ * Moments that nobody can hit from outside: between an answer and its thread reading it, a grant and the return from
+ * lock, one question and the next.  The program contains the library's parts, and replaces a few of their functions
+ * with the linker's --wrap: a test's hook runs there, in the thread that calls the function.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -18,8 +18,8 @@
 #include "stores/redis/parts.h"
 
 #define NAMES 150     /* more than a batch */
-#define NAPS 20       /* in which a thread that does not wait goes on */
-#define SPOILED 0xa5u /* in every byte of freed memory: an address made of these bytes is none */
+#define NAPS 20       /* during which a thread that does not wait continues */
+#define SPOILED 0xa5u /* in every byte of freed memory: these bytes make no valid address */
 
 /* ---- the functions that are wrapped ------------------------------------------------------ */
 
@@ -173,7 +173,7 @@ static bool is_signalled_in_time(struct victim *victim, int timeout_ms, struct a
     return false;
 }
 
-/* Finding 51: a signal that came before the deadline goes on when the wait is cancelled behind the deadline. */
+/* Finding 51: a signal that came before the deadline passes on when the wait is cancelled after the deadline. */
 static void test_a_signal_passes_on_when_its_waiter_is_cancelled_after_the_deadline(void **state)
 {
     struct victim victim;
@@ -211,7 +211,7 @@ static bool is_lost_before_entry(void)
     return claim != NULL;
 }
 
-/* Finding 51: the same when the hold that the signal led to was lost before the return: the thread has asked anew. */
+/* Finding 51: the same if the hold that the signal led to was lost before the return: the thread has asked again. */
 static void test_a_signal_passes_on_when_its_waiter_has_lost_the_hold_and_is_cancelled(void **state)
 {
     struct actor *other, *holder;
@@ -248,7 +248,7 @@ static void test_a_signal_passes_on_when_its_waiter_has_lost_the_hold_and_is_can
     actor_end(holder);
 }
 
-/* ---- a server that comes meanwhile ------------------------------------------------------- */
+/* ---- a server that comes in between ------------------------------------------------------ */
 
 static uint64_t server_number(void)
 {
@@ -265,7 +265,7 @@ static void restart_server(void)
     wait_until(server_number() != before);
 }
 
-/* Finding 50: "owned" of a server that is gone when the thread reads the answer is not the next server's word. */
+/* Finding 50: "owned" from a server that is gone when the thread reads the answer is not the next server's answer. */
 static void test_an_unlock_is_no_loss_when_owned_is_read_after_a_restart(void **state)
 {
     (void)state;
@@ -280,7 +280,7 @@ static void test_an_unlock_is_no_loss_when_owned_is_read_after_a_restart(void **
 
 static bool is_through_gate;
 
-/* As fork() does, in a thread of its own, because the gate may never be free. */
+/* As fork() does, in its own thread, because the gate may never be free. */
 static void *go_through_gate(void *user)
 {
     (void)user;
@@ -404,7 +404,7 @@ static void lose_hold(void)
     dm_state_unlock();
 }
 
-/* True if the process holds nothing, waits for nothing, and has nothing to tell. */
+/* True if the process holds nothing, waits for nothing, and has nothing to report. */
 static bool is_quiet(void)
 {
     struct dm_runtime *runtime = dm_runtime_peek();
@@ -427,7 +427,7 @@ static void test_a_renewal_is_not_repeated_when_the_hold_was_lost_since(void **s
     assert_result(dmutex_renew_np(&mutex), EPERM);
     assert_int_equal(renewals, 1);
     assert_result(dmutex_unlock(&mutex), EPERM);
-    wait_until(is_quiet()); /* the loss is told */
+    wait_until(is_quiet()); /* the loss is reported */
 }
 
 /* ---- another server ---------------------------------------------------------------------- */
@@ -458,7 +458,7 @@ static void hold_for_ms(dmutex_t *object, const char *name, unsigned ms)
     assert_result(dmutex_lock(object), 0);
 }
 
-/* A loss that is not told yet keeps the process at its server: nobody would tell the loss afterwards. */
+/* A loss that has not been reported yet keeps the process at its server: nobody would report it afterwards. */
 static void test_a_loss_is_reported_when_the_server_is_changed_before_the_report(void **state)
 {
     (void)state;
@@ -501,7 +501,7 @@ static int end_forker(struct forker *forker)
 
 static struct forker meanwhile;
 
-/* True if the fork is done, or has waited for so long that it waits for the end of the switch. */
+/* True if the fork is done, or has waited so long that it must be waiting for the end of the switch. */
 static bool is_forked_or_waits(void)
 {
     static int naps;
@@ -517,7 +517,7 @@ static void fork_meanwhile(void)
     wait_until(is_forked_or_waits());
 }
 
-/* A child that is born while the process changes its server has no descriptor of the library's. */
+/* A child that is born while the process changes its server has none of the library's descriptors. */
 static void test_a_child_has_no_sockets_when_the_server_changes_during_the_fork(void **state)
 {
     struct forker before = { 0 };

@@ -14,9 +14,9 @@
 
 static dmutex_t mutex;
 static struct proxy *proxy;
-static struct actor *actor; /* behind the proxy */
+static struct actor *actor; /* connected through the proxy */
 
-/* An actor behind a new proxy, with open connections and known scripts. */
+/* Starts an actor with a new proxy, with open connections and loaded scripts. */
 static int begin_test(void **state)
 {
     char url[160];
@@ -93,7 +93,7 @@ static void test_lock_owns_once_when_its_command_or_reply_is_lost(void **state)
     assert_nothing_lost();
 }
 
-/* Failure 10: a lock that is to wait stands in the queue once. */
+/* Failure 10: a lock that has to wait is in the queue once. */
 static void test_lock_waits_once_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_lock_waits_once_when_its_command_or_reply_is_lost(void **state)
     }
 }
 
-/* A try with a lost command or reply either owns or does not: a lock is never left behind. */
+/* A try whose command or reply is lost either owns or does not: no lock is left over. */
 static void test_trylock_leaves_nothing_when_its_command_or_reply_is_lost(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_trylock_leaves_nothing_when_its_command_or_reply_is_lost(void *
     }
 }
 
-/* I4: a refusal that follows an unanswered request leaves no lock behind. */
+/* I4: a refusal that follows an unanswered request leaves no lock. */
 static void test_lock_leaves_nothing_when_it_is_refused_after_a_lost_reply(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_unlock_releases_once_when_its_command_or_reply_is_lost(void **s
     assert_nothing_lost();
 }
 
-/* One's own unlock that got lost does not stand in the way of one's next lock. */
+/* One's own unlock that got lost does not block one's next lock. */
 static void test_lock_owns_again_when_the_unlock_before_got_lost(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void test_trylock_says_enolck_when_there_is_no_network(void **state)
     assert_kept();
 }
 
-/* A lock goes on trying as a blocked mutex does, and owns when the network is back. */
+/* A lock keeps trying as a blocked mutex does, and owns when the network is back. */
 static void test_lock_owns_when_the_network_is_back(void **state)
 {
     (void)state;
@@ -418,8 +418,8 @@ static void assert_given_back_and_not_asked_for(const char *id)
 
 /*
  * I4: granted by a message while the waiter's thread asks on a broken connection, and broken by force before the
- * connection is back. The thread first waits for the connection, to learn the owner, and finds the loss then: a
- * question behind the release would put the attempt into the queue again.
+ * connection is back. The thread first waits for the connection to learn the owner, and then finds the loss: a question
+ * after the release would put the attempt into the queue again.
  */
 static void test_lock_is_not_asked_for_again_when_it_was_lost_before_the_answer(void **state)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A contested release has the grant sent before the reply to the release (link/command.c).  The first two tests are of
- * the server alone: if one fails, the command that goes ahead has no use with this server.
+ * A contested release makes the server send the grant before the reply to the release (link/command.c).
+ *
+ * The first two tests only concern the server: if one fails, the command that goes ahead has no effect with this
+ * server.
  */
 #include <hiredis.h>
 #include <sys/epoll.h>
@@ -43,8 +45,8 @@ static void read_replies(redisContext *context, int count)
 }
 
 /*
- * The kernel lists a link as of its first bytes, until somebody has looked after they were read.  The server's writes
- * are over when it answers another link: the kernel may tell of bytes that were read.
+ * The kernel orders a link by its first unread bytes, until somebody has checked it after they were read.  The server's
+ * writes are over when it answers another link, but the kernel may still report bytes that were read.
  */
 static void forget_order(struct pair_of_links *links)
 {
@@ -118,7 +120,7 @@ static int64_t commands_ahead(void)
     return side_calls(the_server->side, "client|id");
 }
 
-/* Nobody waits, so a release has nobody to tell. */
+/* Nobody waits, so a release notifies nobody. */
 static void test_no_command_goes_ahead_when_nobody_contests_the_name(void **state)
 {
     int64_t before;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The node alone: the time when handlers of finished commands are called. The library's tests do not see that
- * time.
- */
+/* The node by itself: when the handlers of finished commands are called. The library's tests do not see this. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,9 +8,9 @@
 #include "link/link_parts.h"
 #include "stores/redis/node/node.h"
 
-static struct dm_url *url; /* as in the library, which keeps URLs for good */
+static struct dm_url *url; /* never freed, as in the library */
 static struct dm_node node;
-static struct dm_node ended[5]; /* an ended node keeps its links and its URL for good, also for the leak check */
+static struct dm_node ended[5]; /* an ended node keeps its links and its URL, also for the leak check */
 static int ended_count;
 static int answers, broken;
 
@@ -48,8 +45,8 @@ static struct dm_command ping(void)
 }
 
 /*
- * The library's state is locked while a batch is written, and the handlers of the batch before lock the state, too: no
- * function called in between may call the handlers, though the connection breaks meanwhile.
+ * The library's state is locked while a batch is written, and the handlers of the previous batch lock it, too: no
+ * function called in between may call the handlers, even if the connection breaks.
  */
 static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Children that live on when the parent, the owner, is gone: the children own nothing of the parent and keep nothing of
- * the parent alive. Left out under the thread sanitizer.
+ * Children that live on when the parent, the owner, is gone: they own nothing of the parent's and keep nothing of it
+ * alive. Left out under the thread sanitizer.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* The child: uses the library in its own right, and keeps its own mutex until told. */
+/* The child: uses the library itself, and keeps its own mutex until asked to stop. */
 static void live_on(void)
 {
     const bool answers[] = {

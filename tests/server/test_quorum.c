@@ -126,7 +126,7 @@ static void test_handoffs_cost_the_same_when_the_processes_are_young(void **stat
     actor_do(owner, "0", "unlock q/young");
 }
 
-/* The owner's lease ends on all servers, not at one moment; a waiter that is robust is told. */
+/* The owner's lease ends on all servers, at different times; a robust waiter gets the death. */
 static void test_a_death_is_reported_when_the_holder_was_killed(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_a_death_is_reported_when_the_holder_was_killed(void **state)
     actor_do(trio_waiter, "0", "unlock q/death");
 }
 
-/* How many of the servers know that the lock was taken so often: "<depth> <token>". */
+/* How many of the servers know that the lock was taken this many times: "<depth> <token>". */
 static int count_depth(const char *name, int depth)
 {
     int count = 0;
@@ -154,7 +154,7 @@ static int count_depth(const char *name, int depth)
     return count;
 }
 
-/* The holder dies; the waiter owns on all servers, because another server would tell the death once more (Q8). */
+/* The holder dies; the waiter owns on all servers, because another server would report the death once more (Q8). */
 static void take_from_dead(const char *name, const char *options)
 {
     actor_do(trio_holder, "0", "init %s lease=1000%s", name, options);
@@ -192,7 +192,7 @@ static void test_a_mutex_is_not_recoverable_by_a_majority(void **state)
     actor_do(trio_waiter, "0", "unlock q/lost");
 }
 
-/* The tokens of three servers are three clocks; a token that was told is below all later tokens. */
+/* The tokens of three servers come from three clocks; a token that was returned is below all later tokens. */
 static void test_tokens_rise_from_hold_to_hold(void **state)
 {
     long long last = 0, token;
@@ -221,7 +221,7 @@ static void test_conditions_are_not_supported(void **state)
     actor_do(trio_holder, "EOPNOTSUPP", "signal q/c");
 }
 
-/* Each may have one server of three for a moment: nobody waits for ever, and never two are inside. */
+/* Each may have one server of three for a moment: nobody waits forever, and two are never inside. */
 static void test_three_rivals_take_turns(void **state)
 {
     const int turns = repetitions(60);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A quorum whose servers are killed, stopped, flushed or empty: locks go on beside a minority, and nobody owns by less
- * than a majority.
+ * A quorum whose servers are killed, stopped, flushed or empty: locks work without a minority, and nobody owns with
+ * less than a majority.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void test_a_hold_goes_on_when_any_server_is_killed(void **state)
     }
 }
 
-/* Nothing is answered, and connections stay: the first command_timeout tells, then the server is left out. */
+/* Nothing is answered, and connections stay: the first command_timeout shows it, then the server is left out. */
 static void test_locks_go_on_when_any_server_is_stopped(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void test_a_waiter_gets_the_lock_when_any_server_is_killed(void **state)
     }
 }
 
-/* The flushed server alone would grant the lock anew. */
+/* The flushed server alone would grant the lock again. */
 static void test_a_hold_excludes_when_any_server_is_flushed(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void test_a_hold_comes_back_when_the_servers_restart_empty_one_by_one(voi
     actor_end(other);
 }
 
-/* A server without its mark is new, for clients of before and for clients that come then. */
+/* A server without its mark is new, for earlier clients and for those that come then. */
 static void test_a_hold_excludes_when_all_servers_are_flushed(void **state)
 {
     struct actor *owner = actor_start_at(trio_url("?" TIMES)), *old = actor_start_at(trio_url("?" TIMES)), *new;
@@ -171,7 +171,7 @@ static unsigned long long token_on(int server, const char *name)
     return strtoull(side_text(trio[server]->side, "HGET %s token", key_of("state", name)), NULL, 10);
 }
 
-/* Two servers own, each with a token of its own clock: the higher one is on one server alone, until a renewal. */
+/* Two servers own, each with a token of its own clock: the higher one is on only one server, until a renewal. */
 static void test_a_token_is_not_returned_when_no_majority_confirms_it(void **state)
 {
     (void)state;

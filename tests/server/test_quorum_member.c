@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A quorum with one bad member: a stranger wrote its data, somebody holds a lock there alone, or it lies.  The names
- * stay usable, by the two others.
+ * A quorum with one bad member: a stranger wrote its data, somebody holds a lock there alone, or it lies.  The other
+ * two keep the names usable.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static uint64_t token_on(int server, const char *name)
     return strtoull(side_text(trio[server]->side, "HGET %s token", key_of("state", name)), NULL, 10);
 }
 
-/* In the units of the servers; the token that a process is told has a number of the process behind. */
+/* In the servers' units; the token that a process gets is followed by a number of the process. */
 static uint64_t told_token(struct actor *actor, const char *name)
 {
     return (uint64_t)actor_value(actor, "token %s", name) >> DM_TOKEN_SHIFT;
@@ -193,7 +193,7 @@ static void test_an_attempt_is_refused_when_all_queues_are_full(void **state)
 #define HINTS 5000
 #define ASKED_BY_A_HINT 4 /* a question and a release to the server, and once more each for a waiter that others pass */
 
-/* As in stores/quorum/quorum.c: some at once, then one in so many milliseconds. */
+/* As in stores/quorum/quorum.c: a few at once, then one per interval. */
 static int64_t heeded_in(int64_t ms)
 {
     return 8 + ms / 10 + 1;
@@ -216,7 +216,7 @@ static int64_t hint_without_end(int server, const char *name, bool is_grant)
     return wait_now_ms() - begin_ms;
 }
 
-/* The member says that the waiter has its turn, or that it shall ask, and lies: the others are asked now and then. */
+/* The member falsely says that the waiter has its turn, or must ask: the others are asked only from time to time. */
 static void test_endless_hints_are_followed_now_and_then(void **state)
 {
     int server, honest;
@@ -241,12 +241,12 @@ static void test_endless_hints_are_followed_now_and_then(void **state)
 
 /* ---- lies -------------------------------------------------------------------------------- */
 
-/* What the bad member says to every script: answers that a good server might give to some script. */
+/* What the bad member answers to every script: answers that a good server might give to some script. */
 static const struct impostor_bytes lies[] = {
     IMPOSTOR_BYTES("$43\r\nowned 4503599627370490 1 1780000000000000\r\n"),
     IMPOSTOR_BYTES("*5\r\n$4\r\nbusy\r\n:0\r\n:1780000000000000\r\n:0\r\n:0\r\n"),
     IMPOSTOR_BYTES(
-        "*5\r\n$4\r\nbusy\r\n:99999999999\r\n:1780000000000000\r\n:99999999999\r\n:1\r\n"), /* a grace for ever */
+        "*5\r\n$4\r\nbusy\r\n:99999999999\r\n:1780000000000000\r\n:99999999999\r\n:1\r\n"), /* an endless grace */
     IMPOSTOR_BYTES("*6\r\n$6\r\nqueued\r\n:1\r\n:0\r\n:5\r\n:1780000000000000\r\n:1\r\n"),
     IMPOSTOR_BYTES("*6\r\n$6\r\nqueued\r\n:9000\r\n:99999999999\r\n:5\r\n:1780000000000000\r\n:0\r\n"),
     IMPOSTOR_BYTES("*1\r\n$4\r\nfull\r\n"),
@@ -264,7 +264,7 @@ static const struct impostor_bytes lies[] = {
     IMPOSTOR_BYTES(""),
 };
 
-/* The impostor stands for this one of the three. */
+/* The impostor replaces this one of the three. */
 static const char *url_with_impostor(int home)
 {
     static char url[256];
@@ -316,7 +316,7 @@ static void test_calls_work_as_usual_when_a_member_lies(void **state)
     impostor_end();
 }
 
-/* No call fails, so the log alone can tell; it does so once, though each lock and each unlock is refused there. */
+/* No call fails, so only the log can say it; it does so once, though each lock and each unlock is refused there. */
 static void test_the_log_says_that_a_member_refuses(void **state)
 {
     char url[280], log[160];
@@ -421,7 +421,7 @@ static void test_a_question_is_answered_when_a_member_is_silent(void **state)
     end_beside_silence(actor);
 }
 
-/* Both have been in each other's way just now, so the next lock of each takes a turn at once. */
+/* Both have just been in each other's way, so the next lock of each takes a turn at once. */
 static void cross(struct actor *actor, const char *name)
 {
     actor_do(trio_holder, "0", "lock %s", name);
@@ -527,7 +527,9 @@ static void test_an_unlock_does_not_wait_for_a_silent_server(void **state)
         proxy_end(proxies[i]);
 }
 
-/* The death is known to all; one server does not answer when the data are mended, nor when the mutex is destroyed. */
+/*
+ * All servers know the death; one does not answer when the data are made consistent, nor when the mutex is destroyed.
+ */
 static void test_a_mutex_is_made_consistent_and_destroyed_when_a_member_is_silent(void **state)
 {
     struct actor *actor = start_beside_silence(2);
@@ -545,7 +547,7 @@ static void test_a_mutex_is_made_consistent_and_destroyed_when_a_member_is_silen
 
 /* ---- losses ------------------------------------------------------------------------------ */
 
-/* As a break by force at this server alone would. */
+/* As a break by force on this server alone would. */
 static void tell_lost(int server, const char *name)
 {
     const char *hold = side_text(trio[server]->side, "HGET %s hold", key_of("state", name));

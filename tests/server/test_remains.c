@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything that dmutex_test_server_start() has made is gone soon after the calling program, however the program ends
- * and in any state of the server: no process, no socket, no directory.
+ * Everything that dmutex_test_server_start() has made is gone soon after the calling program, however that ends and in
+ * any state of the server: no process, no socket, no directory.
  */
 #include <dirent.h>
 #include <signal.h>

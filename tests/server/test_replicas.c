@@ -197,7 +197,7 @@ static void test_a_lock_waits_for_a_killed_replica(void **state)
     check_had("r/killed");
 }
 
-/* A waiter that gives up has no place in the queue any more, also if nobody confirms so. */
+/* A waiter that gives up has no place in the queue any more, even if nobody confirms it. */
 static void test_no_waiter_is_left_when_a_replica_is_stopped(void **state)
 {
     struct actor *holder = start(0);
@@ -278,7 +278,9 @@ static void *lock_many(void *user)
     return result ? mutex : NULL;
 }
 
-/* One WAIT stands for all commands that came meanwhile.  The last test: the test's own process uses the library. */
+/*
+ * One WAIT covers all commands sent in the meantime.  Must be the last test: the test's own process uses the library.
+ */
 static void test_threads_share_a_wait(void **state)
 {
     int64_t waits, commands;

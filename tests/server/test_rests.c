@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A call that waits for better times rests in between.  Looks at the clock are counted, and sleeps in the kernel: a
- * thread that spins looks thousands of times without a sleep.
+ * A call that waits for better times rests in between.  We count how often it reads the clock and sleeps in the kernel:
+ * a thread that spins reads it thousands of times without a sleep.
  */
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 static uint64_t looks;
 
-/* In the place of libc's for the whole program: each bounded wait of the library asks how much time is left. */
+/* Replaces libc's for the whole program: each bounded wait of the library asks how much time is left. */
 int clock_gettime(clockid_t clock, struct timespec *ret_now)
 {
     __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
@@ -55,7 +55,7 @@ static int begin_group(void **state)
     return 0;
 }
 
-/* The server refuses the release again and again, and nothing is on the way meanwhile. */
+/* The server refuses the release again and again, while nothing is in progress. */
 static void test_destroy_rests_while_the_server_refuses_the_release(void **state)
 {
     struct effort before;

@@ -66,8 +66,8 @@ static void test_a_pair_makes_eight_calls_after_a_handoff(void **state)
 }
 
 /*
- * A waiter comes, and is granted the lock by the release: four commands to wait alone, six to hand over.  The first
- * waiter of a name goes to the queue, because the queue may be older than `state`.
+ * A waiter comes, and the release grants it the lock: four commands to wait alone, six to hand over.  A name's first
+ * waiter goes to the queue, because the queue may be older than `state`.
  */
 static void test_a_handoff_makes_ten_calls_when_one_waits(void **state)
 {
@@ -154,7 +154,9 @@ static void count_of_mark(const char *leaf, const char *mark, long long ret_coun
     ret_counts[2] = count_calls();
 }
 
-/* A mark costs one command, by which the first waiter tells the owner, and one in a renewal that looks for waiters. */
+/*
+ * A mark costs one command, by which the first waiter notifies the owner, and one in a renewal that looks for waiters.
+ */
 static void test_a_mark_makes_one_call_more_when_others_wait(void **state)
 {
     long long unmarked[3], marked[3];

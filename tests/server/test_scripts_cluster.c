@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Lua scripts on two nodes of a Cluster: while the slot of the keys moves from node to node, a script is executed
- * as a whole or not at all, and renewals go on.
+ * as a whole or not at all, and renewals succeed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -286,7 +286,7 @@ static void assert_called(size_t i)
         assert_true(number_of(answer, 0) > 0);
 }
 
-/* With all its keys there, too, a script is refused before its first command; after the move the script goes on. */
+/* Even with all its keys there, a script is refused before its first command; after the move it is executed. */
 static void test_scripts_do_nothing_when_their_slot_moves(void **state)
 {
     (void)state;
@@ -313,8 +313,8 @@ static void test_scripts_do_nothing_when_their_slot_moves(void **state)
 }
 
 /*
- * The control, which shows the reason of the guard: the script for one server tells the next owner, takes the lock
- * away, and fails before the owner is written down.
+ * The control, which shows why the guard is needed: the script for one server notifies the next owner, takes the lock
+ * away, and fails before the owner is recorded.
  */
 static void test_scripts_break_in_the_middle_when_they_have_no_guard(void **state)
 {
@@ -335,7 +335,7 @@ static void test_scripts_break_in_the_middle_when_they_have_no_guard(void **stat
     inbox_close(inbox);
 }
 
-/* The importing node runs a script once all its keys have come, behind ASKING; no inbox is there yet. */
+/* The importing node runs a script once all its keys have come, after ASKING; there is no inbox yet. */
 static void test_scripts_are_whole_when_all_their_keys_have_moved(void **state)
 {
     struct inbox *inbox = inbox_open_sharded("b");

@@ -18,7 +18,7 @@ static const char *rank(const char *kind, const char *uuid, int attempt)
 
 /* ---- a wait ------------------------------------------------------------------------------ */
 
-/* The new attempt is on the condition, the hold is gone, and nothing else is there. */
+/* The new attempt is on the condition, the hold is gone, and there is nothing else. */
 static void test_a_wait_is_on_the_condition_and_its_mutex_is_free(void **state)
 {
     struct who a = who("a");
@@ -55,7 +55,7 @@ static void test_a_wait_grants_the_mutex_to_its_first_waiter(void **state)
     inbox_close(inbox);
 }
 
-/* When the first 16 do not hear, the waiter is told that a poll must serve the rest. */
+/* If the first 16 do not hear, the waiter learns that a poll must serve the rest. */
 static void test_a_wait_says_more_when_the_first_sixteen_are_deaf(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_a_wait_is_no_death_when_the_lease_had_ended(void **state)
     assert_int_equal(number_of(acquire(&b, TRY), 2), 0);
 }
 
-/* A robust owner that never mended makes the mutex not recoverable by a wait, as by an unlock. */
+/* A robust owner that never called consistent makes the mutex not recoverable by a wait, as by an unlock. */
 static void test_a_wait_makes_the_mutex_not_recoverable_when_asked_to(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -228,7 +228,7 @@ static void test_a_wait_is_bound_when_others_wait_with_another_mutex(void **stat
     assert_string_equal(command("HGET %s mutex", key("sleeper", "c")), "nt/y");
 }
 
-/* A signalled waiter does not wait on the condition any more: the condition can be used with another mutex. */
+/* A signalled waiter no longer waits on the condition, which can be used with another mutex. */
 static void test_a_wait_binds_again_when_all_were_signalled(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -306,7 +306,7 @@ static void test_a_wait_is_full_when_ten_thousand_wait(void **state)
 
 /* ---- a wait repeated --------------------------------------------------------------------- */
 
-/* A repeated wait finds itself on the condition, heard of anew, and changes nothing. */
+/* A repeated wait finds itself on the condition, counts as heard from, and changes nothing. */
 static void test_a_repeated_wait_waits_when_nothing_has_happened(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -324,7 +324,7 @@ static void test_a_repeated_wait_waits_when_nothing_has_happened(void **state)
     assert_string_equal(rank("queue", "a", 2), "0"); /* the attempt was not gone */
 }
 
-/* Repeated when another owns the mutex meanwhile, the wait does not end the other's hold. */
+/* Repeated when another owns the mutex, the wait does not end the other's hold. */
 static void test_a_repeated_wait_leaves_the_next_owner_alone(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -386,7 +386,7 @@ static void test_a_repeated_wait_is_owned_when_it_was_granted(void **state)
     inbox_close(inbox);
 }
 
-/* I4: repeated when all is over the attempt is not the owner, and nothing begins anew. */
+/* I4: repeated when everything is over, the attempt is not the owner, and nothing starts again. */
 static void test_a_repeated_wait_is_not_the_owner_when_it_has_come_and_gone(void **state)
 {
     struct who a = who("a");
@@ -405,7 +405,7 @@ static void test_a_repeated_wait_is_not_the_owner_when_it_has_come_and_gone(void
 
 /* ---- numbers and lifetimes --------------------------------------------------------------- */
 
-/* Many in one microsecond, or with a clock that stands: the later comes behind the earlier. */
+/* Many in one microsecond, or with a clock that stands still: a later waiter comes after an earlier one. */
 static void test_arrivals_on_a_condition_only_rise_when_the_clock_is_slow(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -432,7 +432,7 @@ static void assert_lives(const char *kind, long long from, long long to)
     assert_within(lifetime(kind, "c"), from, to);
 }
 
-/* I10: a condition lives three leases on from the last word of a waiter. */
+/* I10: a condition lives for three leases after a waiter's last request. */
 static void test_a_condition_lives_for_three_leases_after_each_request(void **state)
 {
     struct who a = who("a"), b = who("b");

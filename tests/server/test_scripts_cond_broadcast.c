@@ -12,7 +12,7 @@ static const char *broadcast(const char *upto)
     return cond_signal("c", "x", AT_ONCE, upto);
 }
 
-/* Each is told the place and told once, also waiters that do not hear the message. */
+/* Each gets its place, once, even a waiter that does not hear the message. */
 static void test_a_broadcast_moves_all_in_the_order_of_arrival(void **state)
 {
     struct who a = who("a"), b = who("b"), deaf = who("deaf"), silent = who("silent");
@@ -124,7 +124,7 @@ static void test_a_broadcast_ends_when_a_call_has_moved_all(void **state)
     }
 }
 
-/* The call goes on behind the gone waiters, and counts none of them as moved. */
+/* The call continues after the waiters that are gone, and counts none of them as moved. */
 static void test_a_broadcast_goes_on_after_those_who_are_gone(void **state)
 {
     struct who b = who("b");
@@ -140,7 +140,7 @@ static void test_a_broadcast_goes_on_after_those_who_are_gone(void **state)
     assert_int_equal(sleepers(), 0);
 }
 
-/* Repeated with its own bound the call moves no waiter: neither the moved again nor the waiters after. */
+/* Repeated with its own bound the call moves no waiter, neither those already moved nor later ones. */
 static void test_a_broadcast_moves_nobody_when_repeated(void **state)
 {
     struct who a = who("a"), b = who("b"), late = who("late");

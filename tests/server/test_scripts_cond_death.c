@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts of conditions: a signal to a receiver that dies goes on to another waiter. The script
- * that finds the receiver dead writes a debt into `state`; the next poll of a waiter of that condition pays the debt.
+ * The Lua scripts of conditions: a signal whose receiver dies passes to another waiter. The script that finds the
+ * receiver dead writes a debt into `state`; the next poll of a waiter of that condition pays the debt.
  *
- * In these tests "a" is signalled and dies, "b" owns the mutex meanwhile, and "c" waits on.
+ * In these tests "a" is signalled and dies, "b" owns the mutex, and "c" waits on.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void begin_with_a_dead_owner(void)
     end_lease("x");
 }
 
-/* ---- the signal goes on ------------------------------------------------------------------ */
+/* ---- the signal passes on ---------------------------------------------------------------- */
 
 /* The receiver died in the queue; the other waiter is signalled by its own poll. */
 static void test_a_signal_goes_on_when_its_receiver_died_in_the_queue(void **state)
@@ -72,7 +72,7 @@ static void test_a_signal_goes_on_when_its_receiver_died_as_the_owner(void **sta
     begin_with_a_dead_owner();
     answer = cond_poll(&c);
     assert_string_equal(line_of(answer, 1), "owned");
-    assert_string_equal(line_of(answer, 3), "1"); /* and the death is told */
+    assert_string_equal(line_of(answer, 3), "1"); /* and the death is reported */
     assert_string_equal(debt_to("c"), "");
 }
 
@@ -128,7 +128,7 @@ static void test_a_signal_goes_on_to_the_first_that_hears(void **state)
     inbox_close(inbox);
 }
 
-/* A signal dies as often as the receivers do, and goes on each time. */
+/* A signal's receiver may die several times; the signal passes on each time. */
 static void test_a_signal_goes_on_when_its_next_receiver_died_too(void **state)
 {
     struct who d = who("d");
@@ -171,7 +171,7 @@ static void test_two_signals_go_on_when_both_receivers_died(void **state)
     assert_string_equal(debt_to("c"), "");
 }
 
-/* A mutex with two conditions: each signal goes on to a waiter of the same condition. */
+/* A mutex with two conditions: each signal passes to a waiter of the same condition. */
 static void test_signals_go_to_their_own_condition_when_a_mutex_has_two(void **state)
 {
     struct who d = who("d"), e = who("e");
@@ -284,7 +284,7 @@ static void test_a_signal_is_owed_when_a_wait_forgets_its_receiver(void **state)
     assert_string_equal(line_of(cond_poll(&b), 1), "waiting");
 }
 
-/* A waiter that is heard of goes on carrying the signal, for any request. */
+/* A waiter that is heard from still carries the signal, for any request. */
 static void test_a_carrier_keeps_its_signal_when_it_asks_again(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void test_a_carrier_keeps_its_signal_when_it_asks_again(void **state)
     assert_string_equal(debt_to("c"), "1");
 }
 
-/* Given back from the queue, by a thread that never came to use the signal: the signal goes on, once. */
+/* Given back from the queue, by a thread that never got to use the signal: the signal passes on, once. */
 static void test_a_signal_is_owed_when_its_receiver_is_given_back(void **state)
 {
     (void)state;
@@ -395,7 +395,7 @@ static void test_signals_go_on_when_more_are_owed_than_one_poll_passes(void **st
     assert_string_equal(debt_to("c"), "");
 }
 
-/* ---- no signal goes on ------------------------------------------------------------------- */
+/* ---- no signal passes on ----------------------------------------------------------------- */
 
 /* An owner that gives the lock back has woken: the owner's acts are its own affair. */
 static void test_no_signal_is_owed_when_its_receiver_has_used_it(void **state)
@@ -427,7 +427,7 @@ static void test_a_signal_stays_with_its_receiver_when_its_hold_is_renewed(void 
     begin();
     release(&b, UNLOCKED);
     cond_poll(&a);
-    a.lease_ms = LEASE / 2; /* `hold` is written anew */
+    a.lease_ms = LEASE / 2; /* `hold` is rewritten */
     assert_true(number_of(renew(&a, 1, "1"), 1) > 0);
     assert_int_equal(number_of(cond_cancel(&a), 4), 1);
     assert_true(number_of(renew(&a, 1, "1"), 1) > 0);
@@ -456,7 +456,7 @@ static void test_no_signal_is_owed_when_the_dead_had_none(void **state)
     assert_string_equal(debt_to("c"), "");
 }
 
-/* A debt is to the waiters of that time: the first later waiter waits for a signal of its own. */
+/* A debt is owed to the waiters of that time: the first later waiter waits for its own signal. */
 static void test_a_signal_is_dropped_when_all_who_waited_have_left(void **state)
 {
     (void)state;
@@ -495,7 +495,7 @@ static void test_signals_are_dropped_when_more_are_owed_than_wait(void **state)
     assert_string_equal(line_of(cond_poll(&c), 1), "waiting");
 }
 
-/* No thread can own the mutex: the waiters are told so, and after mending nothing is owed. */
+/* No thread can own the mutex: the waiters learn it, and after consistent nothing is owed. */
 static void test_no_signal_goes_on_when_the_mutex_is_not_recoverable(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts of conditions: how a wait goes on and ends: cond_cancel, poll, release,
- * cond_drop. */
+/* The Lua scripts of conditions: how a wait continues and ends: cond_cancel, poll, release, cond_drop. */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ static void test_a_cancel_owns_when_the_mutex_is_free(void **state)
     assert_within(lifetime("lock", "x"), LEASE / 2, LEASE);
 }
 
-/* The signal came first: the waiter is told so, in the queue and as the owner, at each request. */
+/* The signal came first: each request of the waiter says so, in the queue and as the owner. */
 static void test_a_cancel_says_signalled_when_the_signal_came_first(void **state)
 {
     struct who a, b;
@@ -139,7 +138,7 @@ static void test_a_cancel_serves_those_before_it_when_the_mutex_is_free(void **s
     inbox_close(inbox);
 }
 
-/* The owner that a cancel finds dead is a death: a robust waiter is told. */
+/* If a cancel finds the owner dead, this is a death: a robust waiter gets it. */
 static void test_a_cancel_reports_a_death_when_the_lease_ended(void **state)
 {
     (void)state;
@@ -157,7 +156,7 @@ static void test_a_cancel_reports_a_death_when_the_lease_ended(void **state)
     }
 }
 
-/* An attempt that is nowhere any more is told so, and is put nowhere. */
+/* An attempt that is nowhere any more gets that answer, and is put nowhere. */
 static void test_a_cancel_is_unknown_when_nobody_waits(void **state)
 {
     struct who a, b;
@@ -232,7 +231,7 @@ static void test_a_poll_says_queued_or_owned_when_signalled(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* A waiter that the condition has forgotten is told so and not put back: a spurious wake-up. */
+/* A waiter that the condition has forgotten gets that answer and is not put back: a spurious wake-up. */
 static void test_a_poll_is_unknown_when_the_condition_has_forgotten_the_waiter(void **state)
 {
     struct who a, b;
@@ -250,7 +249,7 @@ static void test_a_poll_is_unknown_when_the_condition_has_forgotten_the_waiter(v
     assert_string_equal(dump(), "");
 }
 
-/* No thread can own the mutex any more: a waiter on the condition is told so by a poll, and leaves. */
+/* No thread can own the mutex any more: a waiter on the condition learns it from a poll, and leaves. */
 static void test_a_poll_is_not_recoverable_when_the_mutex_is(void **state)
 {
     struct who a, b;
@@ -375,7 +374,7 @@ static void test_a_drop_is_refused_while_somebody_waits(void **state)
     assert_string_equal(cond_drop("c", "delete"), "1");
 }
 
-/* However many are gone before the living waiter. */
+/* However many that are gone precede the living waiter. */
 static void test_a_drop_is_refused_when_one_waits_after_many_that_are_gone(void **state)
 {
     struct who a, b;

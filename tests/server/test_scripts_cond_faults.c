@@ -127,7 +127,7 @@ static void test_a_release_changes_nothing_when_a_key_of_the_condition_is_of_a_w
     }
 }
 
-/* A foreign value in `state` is told from our values, and left alone. */
+/* A foreign value in `state` is recognised, and not changed. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
     static const char *const junk[][2] = { { "token", "x" },    { "token", "4503599627370497" },
@@ -236,7 +236,7 @@ static void test_a_condition_is_left_alone_when_its_numbers_are_not_ours(void **
 
 /* ---- rights and memory ------------------------------------------------------------------- */
 
-/* Without the right to the channel nobody is told, and all happens all the same. */
+/* Without the right to the channel nobody is notified, but everything else happens. */
 static void test_a_signal_moves_the_first_when_it_may_not_publish(void **state)
 {
     struct inbox *inbox = inbox_open("a");
@@ -253,7 +253,7 @@ static void test_a_signal_moves_the_first_when_it_may_not_publish(void **state)
     inbox_close(inbox);
 }
 
-/* Out of memory no wait begins, and the mutex is still held; calls that end a wait go on. */
+/* Out of memory no wait begins, and the mutex is still held; calls that end a wait succeed. */
 static void test_only_a_wait_is_refused_when_the_server_is_out_of_memory(void **state)
 {
     struct inbox *inbox = inbox_open("a");

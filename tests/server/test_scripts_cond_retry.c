@@ -224,8 +224,8 @@ static void test_a_retried_call_changes_nothing_in_any_state(void **state)
 }
 
 /*
- * I5: an attempt that a server with older data still has on the condition, and that asks for the mutex, is on the
- * condition no more.
+ * I5: an attempt that a server with older data still has on the condition, and that asks for the mutex, leaves the
+ * condition.
  */
 static void test_an_attempt_that_was_signalled_elsewhere_is_in_one_place(void **state)
 {
@@ -245,7 +245,7 @@ static void test_an_attempt_that_was_signalled_elsewhere_is_in_one_place(void **
     }
 }
 
-/* A signal names no attempt: a repeated signal may wake one more, which POSIX allows, and no more. */
+/* A signal names no attempt: a repeated signal may wake one more, which POSIX allows, but not two. */
 static void test_a_repeated_signal_wakes_one_more_at_most(void **state)
 {
     (void)state;

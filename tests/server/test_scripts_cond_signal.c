@@ -40,7 +40,7 @@ static void test_a_signal_is_for_none_when_nobody_waits(void **state)
     }
 }
 
-/* A caller that does not know the mutex, or believes in another, is told the mutex, and nothing has happened. */
+/* A caller that does not know the mutex, or has a wrong one, gets the mutex, and nothing has happened. */
 static void test_a_signal_gets_the_mutex_when_it_does_not_know_it(void **state)
 {
     struct who a = who("a");
@@ -61,7 +61,7 @@ static void test_a_signal_gets_the_mutex_when_it_does_not_know_it(void **state)
 
 /* ---- one --------------------------------------------------------------------------------- */
 
-/* I5: from the condition to the queue of the mutex, told, and carrying the signal. */
+/* I5: from the condition to the queue of the mutex, notified, and carrying the signal. */
 static void test_a_signal_moves_a_waiter_to_the_queue_when_the_mutex_is_held(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -178,7 +178,7 @@ static void test_a_later_waiter_has_no_part_in_a_signal(void **state)
     inbox_close(inbox);
 }
 
-/* A signalled waiter comes behind earlier requests for the mutex, and before later requests. */
+/* A signalled waiter comes after earlier requests for the mutex, and before later ones. */
 static void test_a_moved_waiter_has_its_place_by_the_time_of_the_signal(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c"), d = who("d");
@@ -224,7 +224,7 @@ static void test_a_moved_waiter_wants_the_mutex(void **state)
     assert_int_equal(number_of(renew(&b, 1, "1"), 1), 2);
 }
 
-/* The owner that a signal finds dead is a death, and told to the waiter that owns next. */
+/* If a signal finds the owner dead, this is a death, and the waiter that owns next gets it. */
 static void test_a_signal_finds_a_death_when_the_lease_ended(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -241,7 +241,7 @@ static void test_a_signal_finds_a_death_when_the_lease_ended(void **state)
     inbox_close(inbox);
 }
 
-/* No thread can own the mutex: the waiters, sixteen at a time, are told to ask, and stay. */
+/* No thread can own the mutex: the waiters, sixteen at a time, get the message to ask, and stay. */
 static void test_a_signal_makes_all_ask_when_the_mutex_is_not_recoverable(void **state)
 {
     struct inbox *inbox = inbox_open("g");
@@ -329,7 +329,7 @@ static void test_a_signal_forgets_those_who_are_gone(void **state)
     assert_int_equal(size_of("sleeper", "c"), 2); /* mutex, arrival */
 }
 
-/* However many gone waiters stand before, one signal moves a living waiter, by calls of bounded work. */
+/* However many waiters that are gone come first, one signal moves a living waiter, by calls of bounded work. */
 static void test_a_signal_passes_more_gone_waiters_than_one_call_looks_at(void **state)
 {
     struct who b = who("b");
@@ -352,7 +352,7 @@ static void test_a_signal_passes_more_gone_waiters_than_one_call_looks_at(void *
     }
 }
 
-/* When sixteen in the queue do not hear, the caller is told that there may be more. */
+/* If sixteen in the queue do not hear, the caller learns that there may be more. */
 static void test_a_signal_says_more_when_the_next_sixteen_are_deaf(void **state)
 {
     struct who a = who("a"), b = who("b"), w = who("w");
@@ -364,7 +364,7 @@ static void test_a_signal_says_more_when_the_next_sixteen_are_deaf(void **state)
         w.thread = i;
         acquire(&w, QUEUE);
     }
-    release(&b, UNLOCKED); /* looks at the first 16 */
+    release(&b, UNLOCKED); /* checks the first 16 */
     assert_moved(signal_one(), 0, 1);
     assert_string_equal(owner("x"), "");
 }
@@ -428,7 +428,7 @@ static void test_the_queue_lives_three_of_the_longest_leases_when_a_signal_is_in
     assert_within(lifetime("waiter", "x"), 2 * 3600000, 3 * 3600000);
 }
 
-/* I10: a `state` that had ended during the wait is written anew, and has an end again. */
+/* I10: a `state` that expired during the wait is rewritten, and expires again. */
 static void test_a_state_ends_when_a_signal_has_rewritten_it(void **state)
 {
     (void)state;

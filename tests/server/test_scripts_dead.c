@@ -6,7 +6,7 @@
 
 #include "scripts.h"
 
-/* `count` waiters of a dead process stand before all later waiters. */
+/* `count` waiters of a dead process come before all later waiters. */
 static void enter_dead(int count)
 {
     static const char script[] =
@@ -22,7 +22,7 @@ static void enter_dead(int count)
     run_script(script, 4, key("lock", "x"), key("state", "x"), key("queue", "x"), key("waiter", "x"), text, NULL);
 }
 
-/* The same behind all present waiters. */
+/* The same after all present waiters. */
 static void enter_dead_behind(int count)
 {
     for (int i = 0; i < count; i++) {
@@ -54,7 +54,7 @@ static long long inboxes_looked_for(void)
     return line ? strtoll(strchr(line, '=') + 1, NULL, 10) : 0;
 }
 
-/* A call looks at 16 heads at most, says that there are more, and the next call goes on. */
+/* A call checks at most 16 heads and says that there are more; the next call continues. */
 static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -84,7 +84,7 @@ static void test_a_thousand_dead_heads_are_passed_sixteen_at_a_time(void **state
     inbox_close(inbox);
 }
 
-/* The living waiter behind the dead is served by its own polls too, each going on. */
+/* The living waiter after the dead ones is also served by its own polls, each of which gets further. */
 static void test_a_thousand_dead_heads_are_passed_when_the_live_one_polls(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -135,8 +135,8 @@ static long long calls_of_handoffs(int turns)
 }
 
 /*
- * Dead heads cost their removal once: then a handoff beside 1500 of them costs little more than one without, where the
- * waiter waits alone.
+ * Dead heads cost their removal once: after that, a handoff with 1500 of them costs little more than one without, where
+ * the waiter waits alone.
  */
 static void test_handoffs_cost_the_same_when_1500_dead_come_first(void **state)
 {
@@ -152,7 +152,7 @@ static void test_handoffs_cost_the_same_when_1500_dead_come_first(void **state)
     inbox_close(inbox);
 }
 
-/* The dead before the cursor are removed once they are gone, 16 a call, and the cursor with the last of them. */
+/* The dead before the cursor are removed once they are gone, 16 per call, and the cursor with the last of them. */
 static void test_the_gone_are_removed_when_the_cursor_has_passed_them(void **state)
 {
     struct inbox *inbox = inbox_open("b");
@@ -172,8 +172,7 @@ static void test_the_gone_are_removed_when_the_cursor_has_passed_them(void **sta
 }
 
 /*
- * I8: a waiter before the cursor that polls is granted before the waiters behind, by a release that does not see the
- * waiter.
+ * I8: a waiter before the cursor that polls is granted before the waiters after it, by a release that does not see it.
  */
 static void test_a_revived_waiter_comes_first_when_it_stands_before_the_cursor(void **state)
 {
@@ -200,7 +199,7 @@ static void test_a_revived_waiter_comes_first_when_it_stands_before_the_cursor(v
     inbox_close(of_c);
 }
 
-/* Every answer that leaves the lock free tells of futile heads, so that the reader polls on. */
+/* Every answer that leaves the lock free mentions the heads that failed, so that the reader continues to poll. */
 static void test_answers_say_more_when_the_lock_is_left_free(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -217,7 +216,7 @@ static void test_answers_say_more_when_the_lock_is_left_free(void **state)
     assert_string_equal(owner("x"), "b:1");
 }
 
-/* The dead that are gone for good are removed, 16 a call or fewer. */
+/* The dead that will not come back are removed, at most 16 per call. */
 static void test_the_gone_are_removed_when_the_queue_is_served(void **state)
 {
     struct who a = who("a");
@@ -255,7 +254,7 @@ static void test_a_try_owns_when_all_heads_are_dead(void **state)
     assert_answer(acquire(&b, TRY), "owned");
 }
 
-/* I10: a cursor is noted in a `state` that ends, also if the state of before is lost. */
+/* I10: a cursor is written into a `state` that expires, even if the previous state is lost. */
 static void test_a_state_ends_when_it_has_a_cursor_alone(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static void test_a_death_is_reported_when_the_server_has_ended_the_lease(void **
     assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
 }
 
-/* A death that was reported at once is told as well. */
+/* A death that was reported at once is passed on as well. */
 static void test_a_death_is_passed_to_the_next_robust_owner_when_it_was_reported(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -53,7 +53,7 @@ static void test_a_death_is_passed_to_the_next_robust_owner_when_it_was_reported
     assert_int_equal(number_of(acquire(&b, TRY), 2), 1);
 }
 
-/* I9: told to one: once mended, the next owner hears nothing of the death. */
+/* I9: reported to one owner: once made consistent, the next owner does not get it. */
 static void test_a_death_is_reported_once_when_made_consistent(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -68,7 +68,7 @@ static void test_a_death_is_reported_once_when_made_consistent(void **state)
     assert_int_equal(number_of(acquire(&c, TRY), 2), 0);
 }
 
-/* POSIX scenario 39: an owner that dies before mending leaves the death to the next. */
+/* POSIX scenario 39: an owner that dies before calling consistent leaves the death to the next. */
 static void test_a_death_is_reported_again_when_the_next_owner_dies_too(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -113,7 +113,7 @@ static void test_a_death_is_cleared_when_the_next_owner_is_not_robust(void **sta
     assert_int_equal(number_of(acquire(&c, TRY), 2), 0);
 }
 
-/* A waiter is told of the death in the message that grants the lock. */
+/* A waiter gets the death in the message that grants the lock. */
 static void test_a_death_is_reported_in_the_message_when_a_waiter_inherits(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -135,7 +135,7 @@ static void test_a_death_is_reported_in_the_message_when_a_waiter_inherits(void 
     inbox_close(inbox);
 }
 
-/* Any caller that finds an ended lease with waiters grants to them, and tells the death. */
+/* Any caller that finds an ended lease with waiters grants to them, and reports the death. */
 static void test_a_death_goes_to_the_waiters_when_a_newcomer_finds_it(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -214,7 +214,7 @@ static void test_the_lock_is_put_back_when_all_data_is_gone(void **state)
     assert_answer(release(&a, UNLOCKED), "released");
 }
 
-/* I1: after a loss of all data the first caller owns, and the former owner is told. */
+/* I1: after a loss of all data the first caller owns, and the former owner learns of it. */
 static void test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -230,7 +230,7 @@ static void test_the_owner_has_lost_when_another_came_first_after_a_loss_of_data
 
 /* ---- not recoverable --------------------------------------------------------------------- */
 
-/* POSIX scenario 38: unlocked without mending, the lock is had by no process, robust or not, by any call. */
+/* POSIX scenario 38: unlocked without consistent, the lock goes to no process, robust or not, by any call. */
 static void test_nobody_owns_when_the_lock_is_not_recoverable(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -246,7 +246,7 @@ static void test_nobody_owns_when_the_lock_is_not_recoverable(void **state)
     assert_int_equal(command_number("EXISTS %s %s", key("lock", "x"), key("queue", "x")), 0);
 }
 
-/* POSIX scenario 38: waiters are told at once, 16 by the release and the others by the 16. */
+/* POSIX scenario 38: waiters learn it at once, 16 from the release and the others from the 16. */
 static void test_waiters_fail_when_the_lock_is_not_recoverable(void **state)
 {
     struct who a = who("a"), b[40];
@@ -278,7 +278,7 @@ static void test_waiters_fail_when_the_lock_is_not_recoverable(void **state)
     inbox_close(inbox);
 }
 
-/* destroy() makes the name clean again, and the tokens go on. */
+/* destroy() makes the name clean again, and tokens keep rising. */
 static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -295,7 +295,7 @@ static void test_the_lock_is_usable_again_when_dropped_clean(void **state)
     assert_int_equal(number_of(answer, 2), 0);
 }
 
-/* I9: clean dropping clears "not recoverable"; a death is still told to the next robust owner. */
+/* I9: dropping with `clean` clears "not recoverable"; the next robust owner still gets a death. */
 static void test_a_death_is_still_reported_when_dropped_clean(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -359,7 +359,7 @@ static void test_an_anonymous_lock_is_dropped_when_only_the_dead_wait(void **sta
     assert_string_equal(dump(), "");
 }
 
-/* A lock that was answered, not told, has an owner, if the server knows an inbox of the owner or not. */
+/* A lock that was granted by an answer, not by a message, has an owner, whether or not the server knows its inbox. */
 static void test_no_held_lock_is_dropped_when_its_owner_has_no_inbox(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -421,7 +421,7 @@ static void test_a_lock_is_dropped_when_it_was_granted_to_the_dead(void **state)
 
 /* ---- force ------------------------------------------------------------------------------- */
 
-/* A broken lock: the owner is told, tokens rise, the next robust owner hears of the break. */
+/* A broken lock: the owner is notified, tokens rise, the next robust owner learns of the break. */
 static void test_force_breaks_the_lock_when_held(void **state)
 {
     struct who a = who("a"), b = who("b");

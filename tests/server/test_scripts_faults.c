@@ -162,7 +162,7 @@ static void test_a_batch_serves_the_others_when_one_name_is_of_a_wrong_type(void
     }
 }
 
-/* A foreign value in `state` is told from our values, and left alone. */
+/* A foreign value in `state` is recognised, and not changed. */
 static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
 {
     static const char *const junk[] = { "token x",    "token 1e400", "health x", "hold x",
@@ -188,7 +188,7 @@ static void test_scripts_change_nothing_when_the_state_is_not_ours(void **state)
     }
 }
 
-/* A held lock is not shown as free when `state` alone is lost: its owner is not known. */
+/* A held lock is not shown as free if only its `state` is lost: its owner is not known. */
 static void test_a_lock_is_shown_as_held_when_its_state_is_lost(void **state)
 {
     (void)state;
@@ -236,8 +236,7 @@ static void test_a_waiter_is_dropped_when_its_entry_is_not_ours(void **state)
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-/* Without the right to the channel nobody is told, and the lock is free all the same.
- */
+/* Without the right to the channel nobody is notified, but the lock is free. */
 static void test_release_releases_when_it_may_not_publish(void **state)
 {
     struct inbox *inbox = inbox_open("b");
@@ -336,7 +335,7 @@ static void test_the_probe_tries_every_command_that_scripts_call(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Out of memory: nothing new is begun, and all calls that end or keep a hold go on. */
+/* Out of memory: nothing new begins, but all calls that end or keep a hold succeed. */
 static void test_only_acquire_is_refused_when_the_server_is_out_of_memory(void **state)
 {
     struct who d = who("d");
@@ -360,7 +359,7 @@ static void test_only_acquire_is_refused_when_the_server_is_out_of_memory(void *
     assert_true(number_of(probe(), 0) > 0);
 }
 
-/* Out of memory: a release still grants to the waiter and tells the waiter. */
+/* Out of memory: a release still grants to the waiter and notifies it. */
 static void test_release_grants_when_the_server_is_out_of_memory(void **state)
 {
     struct inbox *inbox = inbox_open("b");

@@ -100,7 +100,7 @@ static void test_a_timeout_leaves_when_the_lease_ended_in_the_copy(void **state)
     assert_answer(acquire(&b, TRY), "owned");
 }
 
-/* The lease goes on: nobody can have owned since. */
+/* The lease is still running: nobody can have owned since. */
 static void test_a_repeated_acquire_owns_when_its_lease_goes_on(void **state)
 {
     struct who a = who("a");
@@ -181,7 +181,7 @@ static void test_a_stale_owner_has_a_new_token_when_the_grace_is_over(void **sta
 
 /* ---- an owner that the copy names -------------------------------------------------------- */
 
-/* The release may have been done before, and another may own since: the waiters go on waiting. */
+/* The release may have been done before, and another may own since: the waiters continue to wait. */
 static void check_that_a_release_grants_nothing(long long age_ms)
 {
     struct who a = who("a"), b = who("b");
@@ -228,7 +228,7 @@ static void test_a_wait_grants_nothing_in_the_grace(void **state)
     assert_answer(poll_answer(&b), "owned");
 }
 
-/* The copy is from before the grant: the owner comes back, and does not wait there any more. */
+/* The copy is from before the grant: the owner comes back, and no longer waits there. */
 static void test_a_renewal_leaves_the_queue_when_the_copy_has_it_waiting(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -273,7 +273,7 @@ static void test_a_renewal_passes_on_a_signal_that_its_attempt_got_in_the_copy(v
     assert_answer(strchr(cond_poll(&b), '\n') + 1, "queued");
 }
 
-/* The copy's owner may have died since, without a word of its signal. */
+/* The copy's owner may have died since, without saying what became of its signal. */
 static void test_a_renewal_passes_on_the_signal_of_the_owner_in_the_copy(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");

@@ -62,7 +62,7 @@ static void test_a_release_leaves_the_hold_as_ended(void **state)
     assert_string_equal(ended_hold("x"), "-1 " BY_RELEASE);
     a.attempt = 3;
     assert_answer(acquire(&a, TRY), "owned");
-    assert_answer(release(&a, UNLOCKED), "released"); /* with a death that is not mended */
+    assert_answer(release(&a, UNLOCKED), "released"); /* with a death not made consistent */
     assert_string_equal(ended_hold("x"), "-0 " BY_RELEASE);
     a.attempt = 4;
     assert_answer(acquire(&a, TRY), "owned");
@@ -70,7 +70,7 @@ static void test_a_release_leaves_the_hold_as_ended(void **state)
     assert_string_equal(ended_hold("x"), "-2 " BY_RELEASE);
 }
 
-/* The same when a death is told, which is no usual case, and when a waiter was there that has gone. */
+/* The same if a death is reported, which is not the usual case, and if there was a waiter that has gone. */
 static void test_a_release_finds_no_waiter_and_leaves_the_hold_as_ended(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_a_break_leaves_the_hold_as_broken(void **state)
     assert_answer(force("x"), "broken");
     ms = assert_ended("-3 ");
     assert_true(ms >= 100000 && ms < 160000);
-    assert_int_equal(number_of(info("x"), 6), 1); /* the next robust holder is told */
+    assert_int_equal(number_of(info("x"), 6), 1); /* the next robust holder gets it */
     assert_answer(release(&a, UNLOCKED), "notowner");
     assert_ended("-3 ");
     assert_answer(force("x"), "free");
@@ -133,7 +133,7 @@ static void test_a_dead_owner_held_to_the_end_of_its_lease(void **state)
     assert_true(ms > 110000 + LEASE && ms < 130000 + LEASE);
 }
 
-/* A renewal puts off the end of `state`, which tells the moment of the renewal. */
+/* A renewal postpones the end of `state`, which thus shows the time of the renewal. */
 static void test_a_renewal_is_known_by_the_life_of_the_state(void **state)
 {
     long long week = 7 * 24 * 3600000LL;
@@ -170,7 +170,7 @@ static void test_a_wait_on_a_condition_leaves_the_hold_as_ended(void **state)
     a.attempt = 1;
 }
 
-/* A release that an acquire names is told by the same text. */
+/* A release that an acquire names uses the same text. */
 static void test_a_release_that_is_named_by_another_acquire_ends_the_hold(void **state)
 {
     struct who next = who("a");
@@ -232,7 +232,7 @@ static void test_a_destroyed_anonymous_mutex_leaves_no_ended_hold(void **state)
     assert_string_equal(dump(), "");
 }
 
-/* Not by the usual acquire, which looks at the minus sign alone. */
+/* Not by the usual acquire, which only checks the minus sign. */
 static void test_a_text_that_only_looks_ended_is_refused(void **state)
 {
     static const char *const texts[] = { "-", "-x", "-0", "-0 1", "-0 1 x label", "--1 1 1 label", "-0 1e5 1 label" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Lua scripts: the lone waiter of a mutex, which stands in the field `wanted` of `state` and in no queue, from an
+ * The Lua scripts: the lone waiter of a mutex, which is in the field `wanted` of `state` and in no queue, from an
  * acquire of a held lock that nobody else waits for until the next script that needs the queue.
  */
 #include <stdio.h>
@@ -240,7 +240,7 @@ static void test_a_mutex_is_in_use_while_a_lone_waiter_lives(void **state)
     assert_int_equal(command_number("EXISTS %s", key("state", "x")), 0);
 }
 
-/* A copy may be older than the grant: then its owner is not lone there any more. */
+/* A copy may be older than the grant: then its owner is no longer lone there. */
 static void test_a_renewal_takes_its_attempt_from_the_lone_place(void **state)
 {
     char token[32];
@@ -260,7 +260,7 @@ static void set_wanted(const char *text)
     run_script("return redis.call('HSET', KEYS[1], 'wanted', ARGV[1])", 1, key("state", "x"), text, NULL);
 }
 
-/* As a waiter of the queue whose words are none of ours; a faulty client harms nobody else. */
+/* Like a waiter in the queue whose entry is not ours; a faulty client harms nobody else. */
 static void test_a_lone_waiter_with_an_odd_entry_is_dropped(void **state)
 {
     static const char *const texts[] = { "somebody",
@@ -310,7 +310,7 @@ static void test_a_lone_waiter_is_gone_when_its_entry_is_three_leases_old(void *
 
 /*
  * After an eviction of the state nobody knows of the queue: the signal leaves the question open, and the next waiter
- * stands behind the queue.
+ * comes after the queue.
  */
 static void test_a_signal_leaves_the_queue_unknown_when_the_state_was_lost(void **state)
 {
@@ -337,7 +337,7 @@ static void test_a_signal_leaves_the_queue_unknown_when_the_state_was_lost(void 
     inbox_close(of_d);
 }
 
-/* Nothing is written before all keys have been looked at. */
+/* Nothing is written before all keys have been checked. */
 static void test_a_lone_waiter_stays_when_another_key_has_a_wrong_type(void **state)
 {
     static const char *const kinds_of_keys[] = { "lock", "queue", "waiter", "cond", "sleeper" };

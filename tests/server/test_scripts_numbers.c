@@ -68,7 +68,7 @@ static void test_a_token_is_given_when_it_is_the_last_below_the_limit(void **sta
     assert_answer(acquire(&a, TRY), "error");
 }
 
-/* The moment of a grant, as the server tells it, is the token and the moment from which tokens count. */
+/* The time of a grant, as the server reports it, is the token and the time from which tokens count. */
 static void test_a_token_has_the_time_of_its_grant(void **state)
 {
     struct who a = who("a");

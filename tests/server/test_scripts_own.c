@@ -43,7 +43,7 @@ static void test_acquire_is_busy_when_another_thread_of_the_process_owns(void **
     assert_answer(acquire(&two, TRY), "busy");
 }
 
-/* Every answer "you own it" gives a whole lease from then on, and the same token. */
+/* Every answer "you own it" gives a whole lease from that moment, and the same token. */
 static void test_the_owner_has_a_full_lease_when_the_answer_says_owned(void **state)
 {
     struct who a = who("a");
@@ -115,7 +115,7 @@ static void test_the_lease_is_put_right_when_it_is_too_long(void **state)
 
 /* ---- given back -------------------------------------------------------------------------- */
 
-/* A release frees the lock, and tells a caller that is not the owner; the next owner has a new token. */
+/* A release frees the lock, and says so if the caller is not the owner; the next owner has a new token. */
 static void test_release_frees_the_lock_when_it_is_the_owners(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -232,7 +232,7 @@ static void test_acquire_does_the_named_releases_first(void **state)
     assert_string_equal(owner("x"), "a:1");
 }
 
-/* A named death is told to the next owner, a named "not recoverable" to all. */
+/* A named death is passed to the next owner, a named "not recoverable" to all. */
 static void test_acquire_ends_the_named_hold_as_it_ended(void **state)
 {
     struct who old = who("a"), next = who("a");

@@ -10,7 +10,7 @@
 
 /* ---- order ------------------------------------------------------------------------------- */
 
-/* I8: waiters are served in the order of their arrival, each told once with all facts. */
+/* I8: waiters are served in the order of arrival, each notified once with all facts. */
 static void test_waiters_are_served_in_the_order_of_arrival(void **state)
 {
     struct who a = who("a"), w[5];
@@ -140,7 +140,7 @@ static void test_arrivals_only_rise_when_the_clock_is_slow(void **state)
     }
 }
 
-/* The queue has an end: a newcomer then is told so, and no waiter is lost. */
+/* The queue has a limit: a newcomer beyond it gets that answer, and no waiter is lost. */
 static void test_acquire_is_full_when_ten_thousand_wait(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -323,7 +323,7 @@ static void test_a_poll_is_unknown_when_nobody_waits(void **state)
 
 /* ---- wanted ------------------------------------------------------------------------------ */
 
-/* A renewal says whether others want the lock, until nobody waits any more. */
+/* A renewal says whether others want the lock, until nobody waits. */
 static void test_a_renewal_says_wanted_while_others_wait(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -344,7 +344,7 @@ static void test_a_renewal_says_wanted_while_others_wait(void **state)
 
 /* ---- lifetimes --------------------------------------------------------------------------- */
 
-/* A queue lives three leases on from the last word of a waiter, and not for ever. */
+/* A queue lives for three leases after a waiter's last request, and not forever. */
 static void test_a_queue_lives_for_three_leases_after_each_request(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -394,7 +394,7 @@ static void test_a_queue_lives_on_when_its_state_is_lost(void **state)
         acquire(&a, TRY);
         acquire(&b, QUEUE);
         command("DEL %s", key("state", "x"));
-        if (way == 0) { /* the next owner takes the lock without a look at the queue, and the caller comes behind */
+        if (way == 0) { /* the next owner takes the lock without checking the queue, and the caller comes after it */
             command("DEL %s", key("lock", "x"));
             assert_answer(acquire(&d, QUEUE), "owned");
         }
@@ -456,7 +456,7 @@ static void test_a_state_lives_on_when_the_hold_is_renewed(void **state)
     assert_within(lifetime("state", "x"), WEEK_MS - LEASE, WEEK_MS);
 }
 
-/* I10: a lock that is used day by day keeps its `state`, so that the tokens go on. */
+/* I10: a lock that is used every day keeps its `state`, so that tokens keep rising. */
 static void test_a_state_lives_on_when_used_another_day(void **state)
 {
     struct who a = who("a");

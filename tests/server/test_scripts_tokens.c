@@ -83,7 +83,7 @@ static void test_tokens_rise_when_the_server_has_lost_its_data(void **state)
     }
 }
 
-/* I2: the clock alone makes tokens rise when all knowledge is lost. */
+/* I2: the clock alone makes tokens rise when everything else is lost. */
 static void test_tokens_rise_with_the_clock_when_nobody_is_left(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -117,7 +117,10 @@ static void test_a_token_is_the_time_since_2020_when_none_is_larger(void **state
     inbox_close(inbox);
 }
 
-/* A state with tokens that go on from a larger one lives a week on, too: their days do not change with the clock's. */
+/*
+ * A state whose tokens continue from a larger one lives for another week, too: their days do not change with the
+ * clock's.
+ */
 static void test_a_state_lives_for_a_week_when_its_tokens_are_above_the_clock(void **state)
 {
     struct who a = who("a");
@@ -214,7 +217,7 @@ static void test_a_renewal_is_lost_when_its_token_is_beyond_two_to_the_52(void *
     }
 }
 
-/* Q6: the servers of a quorum have tokens of their own, and take over the one of the hold, if it is higher. */
+/* Q6: the servers of a quorum have their own tokens, and take over that of the hold, if it is higher. */
 static void test_a_part_of_a_quorum_takes_a_higher_token_over(void **state)
 {
     struct who a = who("a"), b = who("b");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Lua scripts: marked holds, whose owner is told of the first waiter, and whose end may be no death. */
+/* The Lua scripts: marked holds, whose owner is notified of the first waiter, and whose end may not be a death. */
 #include <stdio.h>
 #include <string.h>
 
@@ -128,7 +128,7 @@ static void test_a_renewal_brings_the_mark_when_the_data_is_gone(void **state)
 
 /* ---- the first waiter -------------------------------------------------------------------- */
 
-/* The owner is told of the first waiter, not of the second, and again of the first after the queue was empty. */
+/* The owner is notified of the first waiter, not of the second, and again of the first after the queue was empty. */
 static void test_the_owner_is_notified_when_the_first_waiter_comes(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -170,7 +170,7 @@ static void test_the_owner_gets_its_number_when_the_number_is_large(void **state
     inbox_close(inbox);
 }
 
-/* Each way into the queue of a held mutex tells: an acquire that is not usual, with an arrival number, for example. */
+/* Each way into the queue of a held mutex notifies: for example, an unusual acquire, or one with an arrival number. */
 static void test_the_owner_is_notified_when_the_waiter_comes_back_to_its_place(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -207,7 +207,7 @@ static void test_the_owner_is_notified_when_a_signal_brings_the_first_waiter(voi
     inbox_close(inbox);
 }
 
-/* A broadcast brings several, and tells once. */
+/* A broadcast brings several, and notifies once. */
 static void test_the_owner_is_notified_once_when_a_broadcast_brings_waiters(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -257,7 +257,7 @@ static void test_the_owner_is_notified_when_a_poll_pays_a_debt(void **state)
     inbox_close(inbox);
 }
 
-/* An owner that has not marked its hold is told nothing, nor is the next owner: a grant writes an unmarked hold. */
+/* An owner that has not marked its hold is not notified, nor is the next owner: a grant writes an unmarked hold. */
 static void test_nobody_is_notified_when_the_hold_is_not_marked(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -285,7 +285,7 @@ static void test_nobody_is_notified_when_the_hold_is_not_marked(void **state)
     inbox_close(inbox);
 }
 
-/* A try asks for the lease, for a later try; behind a waiter, of which the owner knows, it tells nothing. */
+/* A try asks for the lease, for a later try; after a waiter, of which the owner knows, it notifies nobody. */
 static void test_the_owner_is_notified_when_the_caller_only_tries(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -332,7 +332,7 @@ static void test_the_owner_is_not_answered_when_the_last_waiter_has_left(void **
     assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
 }
 
-/* The renewal of a hold whose queue another program has overwritten stands, and the renewals beside it. */
+/* The renewal of a hold whose queue another program has overwritten counts, and so do the others in the call. */
 static void test_a_marked_hold_is_confirmed_when_the_queue_is_no_queue(void **state)
 {
     struct who a = who("a"), b = who("b");
@@ -345,7 +345,7 @@ static void test_a_marked_hold_is_confirmed_when_the_queue_is_no_queue(void **st
     assert_int_equal(number_of(renew(&a, 1, "1"), 1), 1);
 }
 
-/* A right to publish that is missing stops no acquire; the renewal tells then. */
+/* A missing right to publish stops no acquire; the renewal then reports the waiter. */
 static void test_a_waiter_waits_when_the_owner_cannot_be_notified(void **state)
 {
     struct who a = who("a"), b = who("b"), c = who("c");
@@ -363,7 +363,9 @@ static void test_a_waiter_waits_when_the_owner_cannot_be_notified(void **state)
 
 /* ---- ends -------------------------------------------------------------------------------- */
 
-/* The end of the lease is a death of an unmarked hold, and with "+ "; with "- " it is none, whichever call finds it. */
+/*
+ * The end of the lease is a death for an unmarked hold, and with "+ "; with "- " it is none, whichever call finds it.
+ */
 static void test_the_end_of_a_lease_is_a_death_unless_the_mark_says_no(void **state)
 {
     static const char *const all[] = { "", "+ ", "- " };

@@ -185,7 +185,7 @@ static void tells_of_a_loss()
     CHECK(!mutex.release());
 }
 
-/* The owner dies: the exception has the hold, a guard takes the hold over, and the mended mutex goes on. */
+/* The owner dies: the exception has the hold, a guard takes it over, and the repaired mutex continues to work. */
 static void tells_of_a_death()
 {
     dmutex::robust_mutex mutex("cpp/death");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The C++ library's own mutexes and conditions beside a pthread_mutex_t that is ours. Runs where no server is: local
- * objects work, others cannot. With an argument the pthread mutex is meant to be a mutex of the server.
- * test_compiles.sh puts other headers in front, and ours first.
+ * The C++ library's own mutexes and conditions together with a pthread_mutex_t that is ours. Runs without a server:
+ * local objects work, others cannot. With an argument, the pthread mutex is meant to be on the server. test_compiles.sh
+ * puts other headers before ours, and ours first.
  */
 #include <cerrno>
 #include <condition_variable>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The effect of <dmutex/pthread.h> on a plain pthread program (visits.c): builds that name the program's static
- * initialisers exclude each other, builds without names do not. Each process is executed anew, and has nothing but a
- * file in common with the others.
+ * What <dmutex/pthread.h> does to a plain pthread program (visits.c): builds that name the program's static
+ * initialisers exclude each other, builds without names do not. Each process is a new program, and only shares a file
+ * with the others.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define WORDS 4
 
 /* The builds of visits.c. */
-#define ANONYMOUS "visits_anonymous" /* the header alone */
+#define ANONYMOUS "visits_anonymous" /* only the header */
 #define GROUP "visits_group"         /* DMUTEX_GROUP */
 #define UNIT "visits_unit"           /* DMUTEX_GROUP and DMUTEX_UNIT */
 #define NAMED "visits_named"         /* dmutexattr_setname_np() */

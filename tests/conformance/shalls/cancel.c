@@ -2,7 +2,7 @@
 /* Mutex calls are no cancellation points. */
 #include "shalls.h"
 
-/* A thread that is to be cancelled, and the thread's progress. */
+/* A thread that will be cancelled, and how far it is. */
 struct victim {
     pthread_mutex_t mutex;
     work_fn lock;

@@ -43,7 +43,7 @@ static const struct wait {
 #define BLOCKING_WAITS 3
 #define WAITS 4
 
-/* A thread that is to be cancelled in a wait. */
+/* A thread that will be cancelled in a wait. */
 struct victim {
     struct meeting meeting;
     int (*wait)(struct meeting *meeting);

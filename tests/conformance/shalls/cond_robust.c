@@ -76,7 +76,7 @@ static void signaller_dies(void)
     }
 }
 
-/* Locks while the other waits, and dies when told to. */
+/* Locks while the other waits, and dies on request. */
 static int die_when_told(void *with)
 {
     struct place *place = with;
@@ -191,7 +191,7 @@ static void spoiled_waiters(void)
     say_number("told", told);
 }
 
-/* A wait releases the mutex: the state was not made consistent, and cannot be any more. */
+/* A wait releases the mutex: the state was not made consistent, and no longer can be. */
 static int wait_inconsistent(void *with)
 {
     struct place *place = with;

@@ -406,7 +406,7 @@ struct queue {
     int patience_ms; /* 0: waits without a limit */
 };
 
-/* Waits for one of the queue's conditions; a timeout is as good as a signal. */
+/* Waits for one of the queue's conditions; a timeout counts as a signal. */
 static int wait_in_queue(struct queue *queue, pthread_cond_t *cond)
 {
     struct timespec time = in_ms(CLOCK_REALTIME, queue->patience_ms);

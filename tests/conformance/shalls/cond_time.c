@@ -252,7 +252,7 @@ static void invalid_keeps(void)
     }
 }
 
-/* An invalid time leaves no waiter behind that would take a real waiter's signal. */
+/* An invalid time leaves no waiter that would take a real waiter's signal. */
 static void invalid_takes_no_signal(void)
 {
     struct timespec invalid = { 1, -1 };
@@ -378,7 +378,7 @@ static void bad_clocks(void)
     }
 }
 
-/* Handlers that run meanwhile do not prolong the wait. */
+/* Signal handlers do not prolong the wait. */
 static int time_out_exactly(void *with)
 {
     struct room *room = with;

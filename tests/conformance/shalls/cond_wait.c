@@ -229,7 +229,7 @@ static void clockwait_refuses(void)
     refuse(clockwait_now);
 }
 
-/* A refused wait leaves no waiter behind that would take a real waiter's signal. */
+/* A refused wait leaves no waiter that would take a real waiter's signal. */
 static void refused_takes_no_signal(void)
 {
     struct meeting meeting = { .cond = PTHREAD_COND_INITIALIZER };
@@ -351,7 +351,7 @@ static bool has_begun(struct bound *bound)
     return seen;
 }
 
-/* One mutex after the other, each when no thread waits any more. */
+/* One mutex after the other, each once no thread waits. */
 static void another_mutex_later(void)
 {
     pthread_cond_t cond = PTHREAD_COND_INITIALIZER;

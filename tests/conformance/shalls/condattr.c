@@ -55,7 +55,7 @@ static void clock_bad(void)
     say_whether("unchanged", clock == CLOCK_MONOTONIC);
 }
 
-/* The CPU clocks of a process and a thread as the system tells the ids, and not the fixed numbers. */
+/* The CPU clocks of a process and a thread, as the system returns their ids, not the fixed numbers. */
 static void clock_of_cpu(void)
 {
     pthread_condattr_t attr;

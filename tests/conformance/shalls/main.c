@@ -24,7 +24,7 @@
 /* Against hanging only. */
 #define LIMIT_MS 60000
 
-/* Clauses that are tried at once; the longest wait for leases and do nothing meanwhile. */
+/* How many clauses are tried at once; the longest ones wait for leases and do nothing else. */
 #define AT_ONCE 8
 
 #define CLAUSES 400
@@ -44,7 +44,7 @@ static const struct {
 };
 #define PAGES (sizeof pages / sizeof pages[0])
 
-/* One clause that is to be tried. The clause's process writes the outcome. */
+/* One clause to be tried. Its process writes the outcome. */
 struct trial {
     const struct clause *clause;
     char *outcome;
@@ -163,7 +163,7 @@ static void run_all(void)
     }
 }
 
-/* True if the arguments choose the clause; all are chosen when there are none. */
+/* True if the arguments choose the clause; without arguments, all are chosen. */
 static bool is_chosen(const char *page, const char *id, char **names)
 {
     if (!*names)

@@ -201,7 +201,7 @@ static void unlock_admits_one(void)
     say_number("at-once", most);
 }
 
-/* A waiter goes on waiting after a signal handler, and gets the mutex. */
+/* A waiter continues to wait after a signal handler, and gets the mutex. */
 static void signal_during(work_fn lock)
 {
     struct blocked blocked;

@@ -102,7 +102,7 @@ static void never_early(void)
     }
 }
 
-/* Handlers that run meanwhile neither end the wait nor prolong the wait for ever. */
+/* Signal handlers neither end the wait nor prolong it forever. */
 static int time_out(void *with)
 {
     struct timespec time = in_ms(CLOCK_REALTIME, 200);

@@ -77,7 +77,7 @@ static void say_default(const struct attribute *attribute)
     say_whether("default", value == attribute->standard);
 }
 
-/* A set value is told. */
+/* A value that was set is returned. */
 static void say_values(const struct attribute *attribute)
 {
     pthread_mutexattr_t attr;

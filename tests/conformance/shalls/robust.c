@@ -191,7 +191,7 @@ static void spoil(pthread_mutex_t *mutex, int type)
     say("unlock", pthread_mutex_unlock(mutex));
 }
 
-/* Each way on a separate mutex: glibc's trylock leaves a mutex behind that blocks. */
+/* Each way on its own mutex: glibc's trylock leaves a mutex that blocks. */
 static void spoiled_locks(void)
 {
     for (int i = 0; i < WAYS; i++) {
@@ -286,7 +286,7 @@ static void spoiled_init(void)
     say("elsewhere", try_elsewhere(&mutex));
 }
 
-/* A recursive owner unlocks all holds, without mending. */
+/* A recursive owner unlocks all holds, without calling consistent. */
 static void spoiled_at_the_last_unlock(void)
 {
     pthread_mutex_t mutex;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every "shall" of the mutex and condition variable pages of POSIX, as a clause that is tried, with an outcome in one
+ * Every "shall" of the mutex and condition variable pages of POSIX, as a clause that is tried, with its outcome on one
  * line.
  *
- * This is plain pthread source, compiled twice: unchanged, and with -include dmutex/pthread.h. The source tells the
- * facts, never the wanted result: test_shalls.c compares the two outputs, and `differences` lists where the two may
+ * This is plain pthread source, compiled twice: unchanged, and with -include dmutex/pthread.h. The source states the
+ * facts, never the expected result: test_shalls.c compares the two outputs, and `differences` lists where they may
  * differ.
  *
  *     static void relock_errorcheck(void)
@@ -18,9 +18,9 @@
  *
  * prints "2.1-lock-relock-errorcheck a second lock by the owner: lock=0 again=EDEADLK".
  *
- * A clause runs in a process of its own, the child of a process without threads that knows no mutex. Anything that the
- * process leaves locked, unjoined or blocked ends with the process. Outcomes hold neither times nor addresses; "blocks
- * until ..." is told by the events before the return of the blocked call. Undefined behaviour of POSIX is no clause.
+ * Each clause runs in its own process, the child of a process without threads that knows no mutex. Anything that it
+ * leaves locked, unjoined or blocked ends with the process. Outcomes contain neither times nor addresses; "blocks until
+ * ..." is shown by the events before the blocked call returns. What POSIX leaves undefined is no clause.
  */
 #ifndef SHALLS_H
 #define SHALLS_H
@@ -110,7 +110,7 @@ struct task {
 void task_begin(struct task *task, work_fn work, void *with);
 bool task_is_over(struct task *task);
 
-/* Awaits that the task sleeps in the kernel, and goes on sleeping for a while; true if the task is not over. */
+/* Waits until the task sleeps in the kernel, and for a while longer; true if the task is not over. */
 bool task_await_sleep(struct task *task);
 
 /* Waits for the task's end, until some seconds after the clause's first such call: only where a "no" is an outcome. */
@@ -140,7 +140,7 @@ void *shared_memory(size_t size);
 /* SIGUSR1 runs a handler, without SA_RESTART, that counts. */
 void signals_begin(void);
 
-/* Sends so many signals to a task, each after the signal before was handled. */
+/* Sends `count` signals to a task, each after the previous one was handled. */
 void signals_send(struct task *task, int count);
 
 /* ---- Mutexes ------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ void blocked_begin(struct blocked *blocked, work_fn lock, pthread_mutex_t *mutex
 int blocked_end(struct blocked *blocked);
 const char *blocked_when(const struct blocked *blocked);
 
-/* Threads or processes that add to a number, so often each; only one may add at a time. */
+/* Threads or processes that each add to a number a number of times; only one may add at a time. */
 struct torture {
     pthread_mutex_t mutex;
     int rounds;

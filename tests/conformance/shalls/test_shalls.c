@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every clause of POSIX's mutex and condition variable pages has the same outcome by libc's pthread and by dmutex, or
- * the difference is listed exactly in `differences`.
+ * Every clause of POSIX's mutex and condition variable pages has the same outcome with libc's pthread and with dmutex,
+ * or exactly the difference that is listed in `differences`.
  *
- * shalls_pthread and shalls_dmutex are one source, compiled twice; both lie beside this program. Each line of their
- * output is a separate test here.
+ * shalls_pthread and shalls_dmutex are the same source, compiled twice; both are next to this program. Each line of
+ * their output is a test of its own here.
  *
  *     test_shalls                     all; DMUTEX_PRIVATE=libc or =server decides on private mutexes
- *     test_shalls page|id...          as shalls_pthread takes the arguments
+ *     test_shalls page|id...          arguments as for shalls_pthread
  */
 #include "../../lib/testlib.h"
 
@@ -220,8 +220,8 @@ static bool take_outcomes(int which)
 }
 
 /*
- * The group's state stays NULL, because cmocka would give the group's state to each test instead of the test's own. A
- * server that gets no processor for seconds is no outcome: hence the long timeouts.
+ * The group's state stays NULL, because cmocka would give it to each test instead of the test's own. A server that gets
+ * no CPU for seconds must not change an outcome: hence the long timeouts.
  */
 static int run_both(void **state)
 {

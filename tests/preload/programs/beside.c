@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library to be preloaded beside the module: an allocator that locks a mutex, and a pthread_mutex_lock() that calls
- * the next library's.
+ * A library to be preloaded together with the module: an allocator that locks a mutex, and a pthread_mutex_lock() that
+ * calls the next library's.
  */
 #include <dlfcn.h>
 #include <pthread.h>

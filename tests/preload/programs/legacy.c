@@ -181,7 +181,7 @@ struct timespec in_ms(clockid_t clock, const char *word)
 
 /* ---- elsewhere --------------------------------------------------------------------------- */
 
-/* The words behind the first word, as a separate call. */
+/* The words after the first one, as a separate call. */
 static struct call *inner(const struct call *call)
 {
     static __thread struct call room;

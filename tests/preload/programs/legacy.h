@@ -27,7 +27,7 @@ extern const struct command calls[], around[];
 extern void *module;
 extern char *mapped;
 
-/* The object that a word of the call names; NULL: there is no such word. */
+/* The object that a word of the call names, or NULL. */
 void *object_of(const struct call *call, int word);
 int has_word(const struct call *call, const char *word);
 
@@ -35,7 +35,7 @@ int has_word(const struct call *call, const char *word);
 void answer(struct call *call, int result);
 void answer_number(struct call *call, long number);
 
-/* The time so many milliseconds from now. */
+/* The time `word` milliseconds from now. */
 struct timespec in_ms(clockid_t clock, const char *word);
 
 #endif

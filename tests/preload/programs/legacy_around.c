@@ -130,7 +130,7 @@ static void do_remaps(struct call *call)
     answer(call, result);
 }
 
-/* Unlocks in vain after each init, because the module reads the type of a mutex at the first use. */
+/* After each init it calls unlock, which fails, because the module reads a mutex's type at its first use. */
 static void do_remakes(struct call *call)
 {
     void *mutex = object_of(call, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls in threads with the smallest stack, and in a handler with 4.5 KiB besides the kernel's frame; a thread that is
- * cancelled while the module speaks. Prints "well" at the end; a hang ends by SIGALRM.
+ * Calls in threads with the smallest stack, and in a handler with 4.5 KiB more than the kernel's frame; a thread that
+ * is cancelled while the module prints. Prints "well" at the end; a hang ends by SIGALRM.
  *
  *   open FILE    dlopen()
  *   lock         the first lock of a named mutex
@@ -213,7 +213,7 @@ static void *play_cancel(void)
     return play_lock(NULL);
 }
 
-/* Then /proc/self has neither descriptors nor mappings. */
+/* By then /proc/self shows neither descriptors nor mappings. */
 static void *play_late(void *user)
 {
     int fd = open(file, O_RDWR);
