@@ -42,6 +42,7 @@ unit_store_tests = \
     tests/unit/test_verdict
 unit_registers_tests = \
     tests/unit/test_apply \
+    tests/unit/test_apply_walk \
     tests/unit/test_errand \
     tests/unit/test_session \
     tests/unit/test_values \
@@ -673,15 +674,16 @@ fuzz_tests = \
     tests/fuzz/test_sentinel \
     tests/fuzz/test_settings \
     tests/fuzz/test_slots \
-    tests/fuzz/test_url
+    tests/fuzz/test_url \
+    tests/fuzz/test_values
 fuzz_sim_tests = tests/fuzz/test_sim
 tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_libtext_la_SOURCES = tests/fuzz/far_end.c tests/fuzz/far_end.h tests/fuzz/text.c
 fuzz_libs = tests/fuzz/libdriver.la tests/fuzz/libtext.la
 tests_fuzz_test_sim_SOURCES = tests/fuzz/test_sim.c $(sim_sources)
 $(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_process)
-$(fuzz_tests): private LDADD = $(fuzz_libs) preload/librun.la $(up_to_api)
-$(fuzz_tests) $(fuzz_sim_tests): $(fuzz_libs) preload/librun.la $(up_to_api)
+$(fuzz_tests): private LDADD = $(fuzz_libs) preload/librun.la libdmutex/libregisters.la $(up_to_api)
+$(fuzz_tests) $(fuzz_sim_tests): $(fuzz_libs) preload/librun.la libdmutex/libregisters.la $(up_to_api)
 
 # The same by libFuzzer, with clang, in a folder of its own: `make fuzz`.  All that they test is one
 # archive, out of which each takes what it does not stand in the place of.
@@ -710,7 +712,8 @@ clang_archive = \
     done
 tests/fuzz/clang/parts.a: \
     $(libdmutex_libbase_la_SOURCES) $(libdmutex_libconfig_la_SOURCES) $(libdmutex_libcore_la_SOURCES) \
-    $(libdmutex_libstore_la_SOURCES) $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
+    $(libdmutex_libstore_la_SOURCES) $(libdmutex_libregisters_la_SOURCES) \
+    $(libdmutex_liblink_la_SOURCES) $(libdmutex_libredis_la_SOURCES) \
     $(libdmutex_libquorum_la_SOURCES) libdmutex/stores/stores.c $(libdmutex_libtls_la_SOURCES) $(libdmutex_libopenssl_la_SOURCES) \
     $(libdmutex_libspawn_la_SOURCES) $(libdmutex_libprocess_la_SOURCES) $(libdmutex_libnames_la_SOURCES) \
     $(libdmutex_libapi_la_SOURCES) \

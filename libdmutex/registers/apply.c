@@ -165,6 +165,15 @@ static void die(struct work *work, int index)
     leave(work, index);
 }
 
+/* The session of an attempt is no more.  A hold ends as a death, unless perhaps nobody was inside. */
+static void orphan(struct work *work, int index)
+{
+    if (index < work->value->hold_count && !(work->value->entries[index].flags & DM_REG_KEPT))
+        die(work, index);
+    else
+        leave(work, index);
+}
+
 /* Nobody can hold it any more: everybody is sent away, and asks again. */
 static void give_up_for_ever(struct work *work)
 {
@@ -401,12 +410,8 @@ static void leave_other_data(struct work *work)
     struct dm_reg_name_value *value = work->value;
 
     for (int i = 0; i < entry_count(value); i++) {
-        if (session_of(value, i)->identity == work->step->identity)
-            continue;
-        if (i < value->hold_count && !(value->entries[i].flags & DM_REG_KEPT))
-            die(work, i);
-        else
-            leave(work, i);
+        if (session_of(value, i)->identity != work->step->identity)
+            orphan(work, i);
     }
 }
 
@@ -451,6 +456,15 @@ static void leave_unknown(struct work *work)
     }
 }
 
+static bool is_dead(const struct dm_reg_step *step, const struct dm_reg_session_id *id)
+{
+    for (int i = 0; i < step->dead_count; i++) {
+        if (dm_reg_session_id_equals(&step->dead[i], id))
+            return true;
+    }
+    return false;
+}
+
 /*
  * N2: the hold of a dead session ends as a death, unless perhaps nobody was inside.  C6: the dead leave the queue and
  * the conditions, too.  The marks of the sessions say which are dead.
@@ -459,18 +473,11 @@ static void bury(struct work *work)
 {
     struct dm_reg_name_value *value = work->value;
 
-    for (int i = 0; i < value->session_count; i++) {
-        value->sessions[i].mark = 0;
-        for (int j = 0; j < work->step->dead_count; j++)
-            value->sessions[i].mark |= dm_reg_session_id_equals(&value->sessions[i].id, &work->step->dead[j]);
-    }
+    for (int i = 0; i < value->session_count; i++)
+        value->sessions[i].mark = is_dead(work->step, &value->sessions[i].id);
     for (int i = 0; i < entry_count(value); i++) {
-        if (value->entries[i].flags & IS_GONE || !value->sessions[value->entries[i].session].mark)
-            continue;
-        if (i < value->hold_count && !(value->entries[i].flags & DM_REG_KEPT))
-            die(work, i);
-        else
-            leave(work, i);
+        if (!(value->entries[i].flags & IS_GONE) && value->sessions[value->entries[i].session].mark)
+            orphan(work, i);
     }
 }
 
@@ -561,7 +568,6 @@ static void act_try(struct work *work)
 {
     int index;
 
-    serve(work);
     if (find_me(work, &index) == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE &&
         !work->is_in_doubt && !work->value->queue_count && fits(work, work->step->weight))
         enqueue(work);
@@ -695,6 +701,8 @@ static void act_claim(struct work *work)
         return;
     }
     make_way(work);
+    if (value->health == DM_REG_NOT_RECOVERABLE)
+        value->health = DM_REG_CLEAN; /* somebody has cleared it since, or the hold could not be */
     if (step->weight == value->capacity) {
         leave_other_data(work);
         remove_gone(work);
@@ -867,7 +875,9 @@ static void answer(struct work *work)
 /* True if the caller may add references: its session exists (S8), in the data that the value comes from (D4). */
 static bool may_add(const struct dm_reg_step *step)
 {
-    return step->me.session.serial && step->me.session.identity == step->identity && step->me.attempt;
+    const struct dm_reg_session_id *id = &step->me.session;
+
+    return step->me.attempt && id->serial && id->identity == step->identity && !is_dead(step, id);
 }
 
 static bool is_token(uint64_t token)
@@ -918,6 +928,18 @@ static void tell_moved(struct work *work)
     }
 }
 
+/* Returns how many held before the grants. */
+static int bring_to_normal_form(struct work *work)
+{
+    int holds;
+
+    remove_gone(work);
+    pass_signals_on(work);
+    holds = work->value->hold_count;
+    serve(work);
+    return holds;
+}
+
 void dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *step, struct dm_reg_result *ret_result)
 {
     struct work work = { .value = value, .step = step, .ret = ret_result };
@@ -933,15 +955,11 @@ void dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *ste
         end_attempt(&work, &step->owed[i].ref, step->owed[i].end);
     leave_unknown(&work);
     bury(&work);
-    remove_gone(&work);
-    pass_signals_on(&work);
+    bring_to_normal_form(&work);
 
     queue_before = value->queue_count;
     act(&work);
-    remove_gone(&work);
-    pass_signals_on(&work);
-    holds_before = value->hold_count;
-    serve(&work);
+    holds_before = bring_to_normal_form(&work);
     if (!queue_before && value->queue_count)
         tell_holders(&work, holds_before);
     tell_moved(&work);

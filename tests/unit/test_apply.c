@@ -589,7 +589,7 @@ static void test_own_attempts_are_removed_when_the_process_does_not_know_them(vo
     assert_name(&name, "| | b1:x a2:x");
 }
 
-/* S8, D4: nobody refers to a session that may not exist, or that belongs to other data. */
+/* S8, D4: nobody refers to a session that may not exist, that belongs to other data, or that is dead. */
 static void test_reference_is_not_written_when_the_session_is_not_of_these_data(void **state)
 {
     static const enum dm_reg_act acts[] = { DM_REG_ACQUIRE, DM_REG_TRY, DM_REG_CLAIM, DM_REG_WAIT };
@@ -607,6 +607,13 @@ static void test_reference_is_not_written_when_the_session_is_not_of_these_data(
         go();
         assert_int_equal(result.answer.verdict, DM_SAYS_AGAIN);
         assert_name(&name, "d3 | |");
+        step.me = ref_of("b2");
+        step.dead = &step.me.session;
+        step.dead_count = 1;
+        go();
+        assert_int_equal(result.answer.verdict, DM_SAYS_AGAIN);
+        assert_name(&name, "d3 | |");
+        step.dead_count = 0;
     }
 }
 
@@ -776,7 +783,8 @@ static void test_nothing_is_granted_when_the_name_is_in_doubt(void **state)
         { "| | ; doubt", DM_REG_TRY, "b2", LEASE_MS, DM_SAYS_OWNED, "b2 | |" },
         { "A1 | C3 b2r | D4:x ; doubt", DM_REG_SERVE, "b2", LEASE_MS, DM_SAYS_OWNED, "b2r | | ; died" },
         { "A1k | C3 b2r | D4:x ; doubt", DM_REG_SERVE, "b2", LEASE_MS, DM_SAYS_OWNED, "b2r | |" },
-        { "A1 | C3 b2 e5 | ; doubt", DM_REG_CANCEL, "b2", LEASE_MS, DM_SAYS_DONE, "e5 | |" },
+        { "A1 | C3 b2 e5 | ; doubt", DM_REG_CANCEL, "b2", LEASE_MS, DM_SAYS_OWNED, "b2 | e5 |" },
+        { "A1 | C3 b2 e5 | ; doubt", DM_REG_CANCEL, "e5", LEASE_MS, DM_SAYS_DONE, "b2 | |" },
         { "| b2 | ; doubt", DM_REG_SERVE, "", LEASE_MS, DM_SAYS_UNKNOWN, "| b2 | ; doubt" }, /* of no lease */
     };
 
@@ -837,6 +845,7 @@ static void test_claim_settles_the_name_when_it_is_in_doubt(void **state)
         { "B7 | A1 c3 | ; doubt", "a1 | c3 |" },
         { "B7+x | C3 | A1:x D4:x ; doubt", "a1 | |" },
         { "A1r | c3 | ; died doubt", "a1 | c3 | ; died" },
+        { "| | ; never doubt", "a1 | |" }, /* somebody has cleared it, or nobody could hold */
     };
 
     (void)state;
