@@ -7,7 +7,7 @@
 
 #include "../lib/testlib.h"
 
-/* An old master may be believed for so long; commands are given up earlier. */
+/* An old master may be believed for this long; commands are given up earlier. */
 #define SWITCH 2000
 #define TIMES "command_timeout=500&connect_timeout=500&switch=2000"
 
@@ -129,7 +129,7 @@ static void test_a_hold_and_a_waiter_follow_when_an_operator_switches(void **sta
     wait_until(is_in_group(before));
 }
 
-/* A stopped master answers nobody, and goes on as a master for clients that do not ask the sentinels. */
+/* A stopped master answers nobody, and when it continues it is a master for clients that do not ask the sentinels. */
 static void test_a_stopped_master_is_not_used_again(void **state)
 {
     int before = sentinels_master(the_sentinels, 0);
@@ -172,20 +172,20 @@ static void test_nobody_goes_to_a_resurrected_master(void **state)
     wait_until(is_in_group(the_sentinels->data[before]));
 }
 
-/* By the server's clock: the moment of the grant, which the token tells; and since when the server is there. */
+/* By the server's clock: the time of the grant, which the token contains; and since when the server has existed. */
 static long long granted_us(struct actor *actor, const char *name)
 {
     return (actor_value(actor, "token %s", name) >> 12) + EPOCH_US;
 }
 
-/* The sentinels may have closed the connection meanwhile, as they do with all connections of a new master. */
+/* The sentinels may have closed the connection, as they do with all connections of a new master. */
 static long long since_us(struct server *server)
 {
     server_reconnect(server);
     return side_int(server->side, "HGET dmutex:server since");
 }
 
-/* The master dies with the holder: the next owner comes a lease and a switch behind the promotion, and not before. */
+/* The master dies with the holder: the next owner comes a lease and a switch after the promotion, and not earlier. */
 static void test_a_new_master_grants_nothing_for_a_lease_and_a_switch(void **state)
 {
     int before = sentinels_master(the_sentinels, 0), after;
@@ -222,7 +222,7 @@ static bool has_config(const struct server *server, const char *epoch)
     return side_says(server->side, epoch, "HGET dmutex:server config");
 }
 
-/* A process without holds opens a connection for a call alone; the word of before counts for a second. */
+/* A process without holds opens a connection only for a call; the previous vote counts for a second. */
 static bool has_config_after_use(const struct server *server, const char *epoch, struct actor *actor, const char *name)
 {
     actor_send(actor, "timedlock %s 100", name);
@@ -244,8 +244,8 @@ static struct actor *start_behind_failovers(const struct server *server, struct 
 }
 
 /*
- * Replaced, and promoted again before the sentinels made it a replica: run id and replication id are those of before,
- * and only the epoch of the sentinels tells that there was another master.
+ * Replaced, and promoted again before the sentinels made it a replica: run id and replication id have not changed, and
+ * only the sentinels' epoch shows that there was another master.
  */
 static void test_a_master_that_is_promoted_again_grants_nothing_at_first(void **state)
 {
@@ -291,7 +291,7 @@ static void test_a_master_that_comes_back_empty_grants_nothing_at_first(void **s
     struct actor *actor;
 
     (void)state;
-    wait_for_uptime(server, (100 + SWITCH) / 1000 + 2); /* an uptime tells the second before */
+    wait_for_uptime(server, (100 + SWITCH) / 1000 + 2); /* an uptime is rounded down to seconds */
     actor = start_behind_failovers(server, &sentinel);
     actor_do(actor, "0", "init s/empty lease=100");
     side_set_control(server->side, "early", 100 + SWITCH - 500);
@@ -319,7 +319,7 @@ static void test_sentinels_are_learned_from_the_first(void **state)
     server_kill(the_sentinels->sentinel[0]);
     actor_do(learner, "0", "unlock s/learned");
     side_set_control(master()->side, "word", SWITCH);
-    side_await_control(master()->side, "word"); /* of the first alone: it counts no more */
+    side_await_control(master()->side, "word"); /* of the first only: it no longer counts */
     actor_do(learner, "0", "lock s/learned");
     actor_do(learner, "0", "unlock s/learned");
     actor_end(learner);
@@ -363,7 +363,7 @@ static void announce_stranger(int number)
               server_free_port(), number, master()->port, sentinels_epoch(the_sentinels));
 }
 
-/* Sentinels that were started anew with other ids, say, and the old ones count in each list. */
+/* For example, sentinels that were restarted with other ids, so that each list also counts the old ones. */
 static void test_dead_sentinels_are_forgotten_when_the_lists_are_reset(void **state)
 {
     struct actor *late;
@@ -403,7 +403,7 @@ static void test_a_learned_sentinel_is_followed_when_its_address_changes(void **
     actor_do(learner, "0", "unlock s/moved");
     server_kill(sentinels[0]);
     side_set_control(master()->side, "word", SWITCH);
-    side_await_control(master()->side, "word"); /* of the sentinel that is gone: it counts no more */
+    side_await_control(master()->side, "word"); /* of the sentinel that is gone: it no longer counts */
     actor_do(learner, "0", "lock s/moved");
     actor_do(learner, "0", "unlock s/moved");
     actor_end(learner);

@@ -45,7 +45,7 @@ static void test_a_lock_fails_when_no_sentinel_knows_the_name(void **state)
     actor_end(actor);
 }
 
-/* A minority is no word, and its master is asked for nothing; the majority is back, and all goes on. */
+/* A minority is no vote, and its master is asked for nothing.  When the majority is back, everything works. */
 static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **state)
 {
     struct actor *actor = start();
@@ -55,7 +55,7 @@ static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **sta
     actor_do(actor, "0", "lock f/minority");
     server_stop(the_sentinels->sentinel[0]);
     server_stop(the_sentinels->sentinel[2]);
-    wait_until(actor_losses(actor) == 1); /* not renewed any more */
+    wait_until(actor_losses(actor) == 1); /* no longer renewed */
     actor_do(actor, "EPERM", "unlock f/minority");
     actor_do(actor, "ETIMEDOUT", "timedlock f/minority 500");
     actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is");
@@ -67,7 +67,7 @@ static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **sta
     actor_end(actor);
 }
 
-/* The only listed sentinel knows of two others: its word alone is the word of a minority, also at first. */
+/* The only listed sentinel knows of two others: by itself it is a minority, even at the beginning. */
 static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
 {
     struct actor *actor;
@@ -87,7 +87,7 @@ static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
     actor_end(actor);
 }
 
-/* One of three may be missing for good. */
+/* One of three may stay away. */
 static void test_a_lock_is_acquired_when_one_sentinel_is_gone(void **state)
 {
     struct actor *actor;
@@ -101,7 +101,7 @@ static void test_a_lock_is_acquired_when_one_sentinel_is_gone(void **state)
     server_restart(the_sentinels->sentinel[1]);
 }
 
-/* The ports of servers with data in the place of the sentinels'. */
+/* The URL has ports of data servers instead of the sentinels'. */
 static void test_a_lock_waits_when_servers_with_data_stand_for_sentinels(void **state)
 {
     struct actor *actor =
@@ -211,8 +211,8 @@ static void start_liars(struct server **liars, const struct server *stranger)
 }
 
 /*
- * One of three listed sentinels names others of its own, and so many that they would be the majority: they are asked
- * nothing, and neither their master nor they get a password.
+ * One of three listed sentinels names others of its own, so many that they would be the majority: they are not asked,
+ * and neither their master nor they get a password.
  */
 static void test_a_listed_sentinel_cannot_bring_a_majority_of_its_own(void **state)
 {
@@ -268,7 +268,7 @@ static void test_a_lock_waits_when_the_only_listed_sentinel_is_gone(void **state
 /* A try must connect to four servers within command_timeout, also on a busy machine. */
 #define LONG_TIMES "grace=off&command_timeout=10000&connect_timeout=10000&switch=10000"
 
-/* Names are looked up in threads of their own; a fork may come at any moment of that, and the child begins anew. */
+/* Names are looked up in separate threads; a fork may come at any time, and the child starts afresh. */
 static void test_children_find_sentinels_by_name(void **state)
 {
     struct actor *actor;
@@ -369,7 +369,7 @@ static void test_the_sentence_names_the_right_that_the_sentinels_user_lacks(void
 
 #define FLIPS 300
 
-/* Now this master, now that one: each change is a doubt at most, and locks go on. */
+/* It alternates between masters: each change is at most a doubt, and locks work. */
 static void test_locks_go_on_when_a_sentinel_changes_its_mind(void **state)
 {
     struct server *strangers[2] = { server_start_with(true, NULL), server_start_with(true, NULL) };
@@ -396,7 +396,7 @@ static void test_locks_go_on_when_a_sentinel_changes_its_mind(void **state)
     server_end(strangers[1]);
 }
 
-/* A server in the place of a sentinel tells of switches without end: the sentinels are asked no more often for that. */
+/* A server in place of a sentinel keeps announcing switches: the sentinels are not asked more often because of that. */
 static void test_sentinels_are_not_flooded_when_a_stranger_announces_switches(void **state)
 {
     struct server *stranger = server_start_with(true, NULL);
@@ -420,7 +420,7 @@ static void test_sentinels_are_not_flooded_when_a_stranger_announces_switches(vo
     server_end(stranger);
 }
 
-/* The master's address leads nowhere, as behind a translation of addresses. */
+/* The master's address leads nowhere, as with network address translation. */
 static void test_a_lock_waits_when_the_address_leads_nowhere(void **state)
 {
     int nowhere = server_free_port();

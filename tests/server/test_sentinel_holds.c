@@ -37,7 +37,7 @@ static void test_nothing_of_the_master_watch_is_left_when_the_server_is_changed(
     }
 }
 
-/* Holders go on while the sentinels are electing; on a busy machine a second election may be needed, 8 s later. */
+/* Holders go on while the sentinels elect; on a busy machine a second election may be needed, 8 s later. */
 static void test_all_holds_are_kept_when_the_master_is_killed(void **state)
 {
     unsigned lease_ms = (unsigned)late_stretched_ms(60000);

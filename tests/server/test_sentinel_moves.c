@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stores/redis/sentinel/sentinel, and a sentinel that cannot be reached before another one stands in its place. */
+/* stores/redis/sentinel/sentinel: a sentinel that cannot be reached, until another one takes its place. */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <openssl/ssl.h>
@@ -18,7 +18,7 @@
 
 static SSL_CTX *context;
 static sem_t may_shake, may_be_found;
-static int shakers; /* so many of the first connections wait for may_shake */
+static int shakers; /* how many of the first connections wait for may_shake */
 static int guests, heard_at_first, heard_later, look_ups;
 static struct dm_sentinel *sentinel; /* never freed, as in the library */
 static struct dm_url *url;
@@ -52,7 +52,7 @@ static void receive(struct guest *guest)
 
 #define SLOW_NAME "slow.test.example"
 
-/* Stands before libc's function, for the library, too. */
+/* Replaces libc's function, for the library, too. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret_found)
 {
     int (*look_up)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
@@ -137,7 +137,10 @@ static void end_sentinel(void)
     wait_until(proc_own_threads() == 1); /* none is left that shakes hands, and would be at the end of the program */
 }
 
-/* The former sentinel, which never shakes hands, gets neither a password nor a question, and nobody waits for it. */
+/*
+ * The former sentinel, which never completes a handshake, gets neither a password nor a question, and nobody waits for
+ * it.
+ */
 static void test_another_is_asked_when_it_takes_the_place_of_one_that_does_not_shake_hands(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A group of Sentinel on three hosts, whose network falls apart: a holder without a majority has lost the hold before
- * another owns, and all go on when the network is whole again.  Everything speaks IPv6.
+ * A group of Sentinel on three hosts whose network is partitioned: a holder without a majority has lost the hold before
+ * another owns, and everything works when the network is whole again.  Everything uses IPv6.
  *
- *     host 0   the master at first, a sentinel, an actor
+ *     host 0   the initial master, a sentinel, an actor
  *     host 1   two replicas, an actor
  *     host 2   two sentinels
  */
@@ -147,7 +147,7 @@ static void test_a_hold_goes_on_when_the_majority_of_the_sentinels_was_cut_off(v
     assert_true(sentinels_epoch(&group) == epoch);
 }
 
-/* True if both other sentinels have told the sentinel what they know, since then. */
+/* True if since then both other sentinels have told this one what they know. */
 static bool has_heard_others(int sentinel, int64_t since_ms)
 {
     static const char name[] = "last-hello-message\n";
@@ -173,9 +173,9 @@ static void order_failover(int sentinel)
 }
 
 /*
- * By hand, on both sides of a cut: each side takes the next number of a promotion.  The first order comes before the
- * sentinel misses the master, and the second when its sentinel has missed the replica that is cut off: so each finds a
- * replica of its own side.
+ * Promotes by hand, on both sides of a partition: each side takes the next number of a promotion.  The first order
+ * comes before the sentinel misses the master, and the second when its sentinel has missed the replica that is cut off,
+ * so that each finds a replica on its own side.
  */
 static void promote_twice(long long epoch)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sentinels and servers that speak TLS alone: one option and one authority for both. */
+/* Sentinels and servers that only accept TLS: one option and one authority for both. */
 #include <stdio.h>
 #include <string.h>
 

@@ -114,7 +114,7 @@ static void test_waiters_own_when_the_server_was_restarted(void **state)
     }
 }
 
-/* Tokens go on over a restart in a process that has seen them, and in a process that has not. */
+/* Tokens keep rising across a restart, in a process that has seen them and in one that has not. */
 static void test_tokens_rise_when_the_server_was_restarted(void **state)
 {
     uint64_t token;
@@ -247,7 +247,7 @@ static void test_lock_owns_once_when_the_server_was_frozen_for_long(void **state
     server_end(clock);
 }
 
-/* An unlock with the server frozen is over for the caller, and done when the server goes on. */
+/* If the server is frozen, an unlock is over for the caller, and done when the server continues. */
 static void test_unlock_is_done_when_the_server_goes_on(void **state)
 {
     (void)state;
@@ -266,7 +266,7 @@ static void test_unlock_is_done_when_the_server_goes_on(void **state)
 
 /* ---- errors of the server ---------------------------------------------------------------- */
 
-/* POSIX scenario 50: a server that has forgotten the scripts is told the scripts again, by every call. */
+/* POSIX scenario 50: every call sends the scripts again to a server that has forgotten them. */
 static void test_calls_succeed_when_the_scripts_are_forgotten_all_the_time(void **state)
 {
     struct actor *a = actor_start(the_server);

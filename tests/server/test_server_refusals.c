@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A server that an operator must mend, and programs that are no server: refused, told why, and nothing held. */
+/* A server that an operator must fix, and programs that are not servers: refused with a reason, and nothing held. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void test_calls_say_enolck_when_a_right_is_taken_away(void **state)
     server_end(server);
 }
 
-/* A foreign key in the place of one of ours is left alone; other names do not notice. */
+/* A foreign key where one of ours should be is not changed; other names are not affected. */
 static void test_calls_say_enolck_when_a_key_is_not_ours(void **state)
 {
     static const char *const kinds_of_keys[] = { "lock", "state" };
@@ -108,7 +108,7 @@ static void test_calls_say_enolck_when_a_key_is_not_ours(void **state)
     actor_end(a);
 }
 
-/* A hold with a key that suddenly is foreign is lost and told, and the name is not. */
+/* A hold whose key is suddenly foreign is lost and reported, and the name is not touched. */
 static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
 {
     struct actor *a = actor_start(the_server);
@@ -125,7 +125,7 @@ static void test_a_hold_is_lost_when_its_key_is_not_ours(void **state)
     actor_end(a);
 }
 
-/* A key in the way of the probe of 0.1.0 hinders no client: each client probes keys of its own. */
+/* A key in the way of 0.1.0's probe hinders no client: each client uses its own keys. */
 static void test_lock_is_acquired_when_a_key_of_the_probe_is_not_ours(void **state)
 {
     struct server *server = server_start();
@@ -159,7 +159,7 @@ static void test_calls_name_the_key_when_the_mark_is_not_ours(void **state)
     server_end(server);
 }
 
-/* R7: a server without room says so before it reads anything; the answer is none to the password. */
+/* R7: a server without room says so before it reads anything; this is no answer to the password. */
 static void test_calls_name_maxclients_when_the_server_has_no_room(void **state)
 {
     struct server *server = server_start_with(true, NULL);
@@ -181,7 +181,7 @@ static void test_calls_name_maxclients_when_the_server_has_no_room(void **state)
     server_end(server);
 }
 
-/* A wrong password is told, but not in plain text, and a lock waits until the password is right. */
+/* A wrong password is reported, but not in plain text, and a lock waits until the password is right. */
 static void test_lock_waits_when_the_password_is_wrong(void **state)
 {
     struct server *server = server_start();
@@ -265,7 +265,7 @@ static void test_lock_waits_when_the_server_is_of_another_topology(void **state)
     server_end(sentinel);
 }
 
-/* A database that does not exist is told. */
+/* A database that does not exist is reported. */
 static void test_lock_says_which_when_the_database_does_not_exist(void **state)
 {
     char url[160];
@@ -316,7 +316,7 @@ static void test_names_are_apart_when_the_databases_differ(void **state)
 
 /* ---- no server of ours: test_impostors.c has the many kinds ---------------------------------- */
 
-/* A number in the place of a script's answer is no success to any call, nor a broken lock. */
+/* A number instead of a script's answer is no success for any call, nor a broken lock. */
 static void test_calls_say_enolck_when_scripts_answer_a_number(void **state)
 {
     struct server *server =

@@ -51,7 +51,7 @@ static void end_busy(struct server *server)
     keeper_reap(sent_aside);
 }
 
-/* Six thousand keys, each slow to load, until the server is told to be quick. */
+/* Six thousand keys, each slow to load, until the server is configured to be fast. */
 static void make_loading(struct server *server)
 {
     static const char fill[] = "local text = string.rep('x', 2000) for i = 1, 6000 do "
@@ -161,7 +161,7 @@ static void end_evicting(struct server *server)
 struct trouble {
     void (*begin)(struct server *server);
     void (*end)(struct server *server);
-    const char *sentence; /* the part of a failure's sentence that tells the remedy */
+    const char *sentence; /* the part of the sentence that says what to do */
     const char *error;    /* or this: the server's word on an earlier connection; NULL: none */
     bool is_readable;     /* read-only calls are answered, on an earlier connection */
 };

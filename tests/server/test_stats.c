@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmutex_stats_np(): each counter, against events that have happened so often. */
+/* dmutex_stats_np(): each counter, compared with how often the events have happened. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static void test_stats_count_two_commands_and_one_hold_for_a_pair(void **state)
     assert_nothing_else();
 }
 
-/* Levels of a recursive mutex and tries in vain are no acquisitions. */
+/* Levels of a recursive mutex and failed tries are no acquisitions. */
 static void test_stats_count_nothing_for_levels_and_failed_tries(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_stats_count_holds_in_the_process_when_the_lease_is_kept(void **
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-/* The threads of this process stand in a line behind this thread, and each gets its turn. */
+/* This process's threads line up after this thread, and each gets its turn. */
 static void hand_to_threads(void)
 {
     assert_result(dmutex_lock(&mutex), 0);
@@ -357,7 +357,7 @@ static void test_stats_count_an_acquisition_and_no_wait_when_a_condition_returns
 
 /* ---- processes --------------------------------------------------------------------------- */
 
-/* The child's exit status: 0 if the child begins with zeros, and counts its own pair alone. */
+/* The child's exit status: 0 if it starts with zeros, and counts only its own pair. */
 static int count_in_child(void)
 {
     dmutex_stats_t zeros = { .struct_size = sizeof zeros }, own = zeros;

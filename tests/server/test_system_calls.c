@@ -9,7 +9,7 @@
 
 #define TURNS 400
 
-/* For each acquisition: two requests, and now and then a wakeup of the loop or a renewal. */
+/* For each acquisition: two requests, and sometimes a wake-up of the loop or a renewal. */
 #define MOST_SENDS 2.5
 
 /* Two answers and one message: at most one sleep for each, of the caller and of the loop. */

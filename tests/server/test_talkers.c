@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server that goes on talking for ever, in each state of a connection.  Calls with a deadline end, fork() returns, a
- * loss is told, and the memory stays bounded, all while the server talks: the end of each test tells it to stop.
+ * A server that never stops talking, in each state of a connection.  Calls with a deadline end, fork() returns, a loss
+ * is reported, and the memory stays bounded, all while the server talks: the end of each test makes it stop.
  */
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "../lib/tls.h"
 
 #define LEASE 1000
-#define TALKS 50 /* pieces of 16 KiB and more, which are worth a look at the memory */
+#define TALKS 50 /* pieces of 16 KiB or more, enough to measure the memory */
 #define GROWTH_MAX_KIB (2 * 1024)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -30,7 +30,7 @@ enum when {
 };
 
 enum words {
-    WORDS_KEYS,     /* by TLS 1.3: other keys, and the client is to change its own */
+    WORDS_KEYS,     /* with TLS 1.3: new keys, and the client must change its own, too */
     WORDS_TICKETS,  /* by TLS 1.3: tickets for the next connection */
     WORDS_BOTH,     /* messages of an inbox, and other keys between them */
     WORDS_HELLO,    /* by TLS: the server wants a handshake */
@@ -222,7 +222,7 @@ static struct actor *begin_client(const char *scheme, const char *path)
     return actor_start_at(url);
 }
 
-/* A thread waits for a lock until its deadline, and others fork meanwhile; nobody has told the server to stop. */
+/* A thread waits for a lock until its deadline while others fork; nobody has told the server to stop. */
 static void check_calls(struct actor *a)
 {
     actor_do(a, "0", "init talk/x lease=%d", LEASE);
@@ -275,7 +275,7 @@ static void test_calls_and_forks_come_back_when_a_sentinel_or_a_node_talks(void 
     }
 }
 
-/* The other servers of a quorum shake hands meanwhile, and are a majority. */
+/* Meanwhile the other servers of a quorum complete their handshakes, and are a majority. */
 static void test_a_quorum_locks_when_one_of_its_servers_talks(void **state)
 {
     static const struct talk talks[] = {
@@ -325,7 +325,7 @@ static void hold_and_wait(struct actor *a)
     wait_until(get(talks) > 0);
 }
 
-/* Renewals are not answered: the loss is told, and forks and calls come back, while the server talks. */
+/* Renewals are not answered: the loss is reported, and forks and calls return, while the server talks. */
 static void test_a_loss_is_reported_when_a_server_talks_after_the_login(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static bool has_key(const char *socket, const char *key)
 
 /* ---- start and stop ---------------------------------------------------------------------- */
 
-/* Mutexes are on the new server; stop leaves neither socket nor directory. */
+/* Mutexes are on the new server; stop leaves neither a socket nor a directory. */
 static void test_start_gives_a_server_when_there_was_none(void **state)
 {
     dmutex_test_server_t *server = start();
@@ -472,7 +472,7 @@ static void test_calls_answer_by_the_table_when_the_server_is_killed(void **stat
     assert_result(dmutex_test_server_stop(server), 0);
 }
 
-/* A lock goes on trying until there is a server again. */
+/* A lock keeps trying until there is a server again. */
 static void test_lock_waits_when_the_server_is_killed(void **state)
 {
     dmutex_test_server_t *server = start();

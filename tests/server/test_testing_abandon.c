@@ -24,12 +24,12 @@ static int end(void **state)
     return 0;
 }
 
-/* The next robust owner is told of a death, in another process or in the same thread. */
+/* The next robust owner gets a death, in another process or in the same thread. */
 static void test_the_next_owner_learns_when_a_hold_is_abandoned(void **state)
 {
     const char *url = dmutex_test_server_url(server);
     struct actor *next;
-    char patient[200]; /* a trylock may have to connect first, beside other programs */
+    char patient[200]; /* a trylock may have to connect first, on a busy machine */
     uint64_t token;
 
     (void)state;

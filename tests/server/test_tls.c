@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TLS for a user of rediss:// and tls=yes, and the sentence about each mistake, which names the remedy.
+ * TLS for a user of rediss:// and tls=yes, and the sentence about each mistake, which says what to do.
  *
- * This program executes itself with --openssl SCENE URL: a process that uses OpenSSL beside the library.
+ * This program executes itself with --openssl SCENE URL: a process that also uses OpenSSL itself.
  */
 #include <dlfcn.h>
 #include <netdb.h>
@@ -20,7 +20,7 @@
 #define LONG_LEASE 60000 /* longer than any answer is awaited */
 #define TWO_ADDRESSES "two.test.example"
 
-/* A URL of the server with TLS: `begin` is the URL up to the port, `options` stand behind the usual options. */
+/* A URL of the server with TLS: `begin` is the URL up to the port, `options` follow the usual options. */
 static const char *url_of(const struct tls_server *tls, const char *begin, const char *options)
 {
     static char url[512];
@@ -45,7 +45,7 @@ static const char *trusting(void)
     return file_option("cacert", "ca.crt");
 }
 
-/* No server is reached any more, and the sentence has forgotten the server of before. */
+/* True once no server can be reached, and the sentence no longer mentions the previous one. */
 static bool says_refused(struct actor *a)
 {
     actor_do(a, "ENOLCK", "trylock tls/refused");
@@ -121,7 +121,7 @@ static void test_locks_and_conditions_work_when_the_server_has_tls(void **state)
     assert_true(used > 0);
 }
 
-/* The certificate has the host as a name, as an address, or as servername says; also behind a unix socket. */
+/* The certificate has the host as a name, as an address, or as servername says; also over a unix socket. */
 static void test_the_name_is_right_when_the_certificate_has_it(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
@@ -174,7 +174,7 @@ static void test_calls_have_room_when_the_stack_is_the_smallest(void **state)
 
 /* ---- refusals ---------------------------------------------------------------------------- */
 
-/* Stands before libc's function, for the library, too: a host with two addresses, and nobody listens at the first. */
+/* Replaces libc's function, for the library, too: a host with two addresses, the first of which nobody listens on. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret_found)
 {
     int (*look_up)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
@@ -187,7 +187,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     return error ? error : look_up("127.0.0.1", service, hints, &(*ret_found)->ai_next);
 }
 
-/* The addresses are tried again and again; a refusal at one tells less than the server that was reached at another. */
+/* The addresses are tried again and again; a refusal at one says less than the server that was reached at another. */
 static void test_the_sentence_is_of_the_server_that_was_reached_when_another_address_is_refused(void **state)
 {
     struct tls_server *tls = tls_server_start("named", "no", NULL);
@@ -274,7 +274,7 @@ static void test_the_sentence_names_cacert_when_the_authority_is_unknown(void **
     tls_server_end(tls);
 }
 
-/* A renewed authority, by its certificate of before; one that was made again, with another key; and a folder. */
+/* A renewed authority, by its previous certificate; one that was made again, with another key; and a folder. */
 static void test_the_sentence_names_cacert_when_the_authority_is_another_than_now(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
@@ -330,7 +330,7 @@ static void test_the_sentence_names_cert_when_the_server_wants_one(void **state)
     tls_server_end(tls);
 }
 
-/* A holder that cannot connect again is told by the log why: the first reason, the break, tells nothing of that. */
+/* The log says why a holder cannot reconnect: the first reason, the break, would not say that. */
 static void test_the_log_says_why_when_a_holder_cannot_come_back(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
@@ -490,7 +490,7 @@ static void test_a_bare_cipher_is_refused_when_the_system_allows_it(void **state
     }
 }
 
-/* The system may ask for a later version than the library does, and may allow none of the library's. */
+/* The system may require a later version than the library does, and may allow none of the library's. */
 static void test_the_versions_are_the_system_s_when_it_asks_for_more(void **state)
 {
     static const char *const lines[][2] = {
@@ -554,7 +554,7 @@ static void test_the_sentence_says_so_when_an_open_connection_brings_nothing(voi
     server_end(plain);
 }
 
-/* A server with TLS behind redis://. */
+/* redis:// for a server with TLS. */
 static void test_the_sentence_names_rediss_when_the_server_wants_tls(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
@@ -567,7 +567,7 @@ static void test_the_sentence_names_rediss_when_the_server_wants_tls(void **stat
 
 /* ---- verify=none ------------------------------------------------------------------------- */
 
-/* Nothing is checked, which the log tells. */
+/* Nothing is checked, and the log says so. */
 static void test_any_certificate_is_accepted_and_logged_when_verify_is_none(void **state)
 {
     struct tls_server *tls = tls_server_start("strange", "no", NULL);
@@ -609,7 +609,7 @@ static void end_with_hold(const char *url)
     exit(0);
 }
 
-/* The thread's queue has one error before and after, also behind a broken connection; errno stays. */
+/* The thread's queue contains one error before and after, even if the connection breaks; errno stays. */
 static void keep_the_queue(const char *url)
 {
     static dmutex_t mutex;

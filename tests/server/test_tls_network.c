@@ -46,7 +46,7 @@ static int end_test(void **state)
     return 0;
 }
 
-/* Behind the proxy. */
+/* An actor that is connected through the proxy. */
 static struct actor *begin_actor(const char *options)
 {
     char url[400];
@@ -81,7 +81,7 @@ static void test_a_handshake_ends_by_connect_timeout_when_it_is_stalled(void **s
     actor_end(a);
 }
 
-/* The connection is cut behind so many bytes of the handshake, in the middle of records too: later ones succeed. */
+/* The connection is cut after this many bytes of the handshake, even in the middle of records: later ones succeed. */
 static void test_a_lock_comes_when_handshakes_were_cut(void **state)
 {
     static const int cuts[] = { 1, 5, 6, 60, 127, 128, 200, 500, 900 };
@@ -140,7 +140,7 @@ static void test_locks_work_when_records_come_in_pieces(void **state)
     actor_end(a);
 }
 
-/* Long messages to the inbox fill OpenSSL's buffers: the message behind them is heard, by a waiter too. */
+/* Long messages to the inbox fill OpenSSL's buffers: the message after them is heard, even by a waiter. */
 static void test_a_grant_is_heard_when_it_comes_after_a_flood(void **state)
 {
     struct actor *a = begin_actor(""), *b = begin_actor("");
@@ -165,7 +165,7 @@ static void test_a_grant_is_heard_when_it_comes_after_a_flood(void **state)
 
 /* ---- processes --------------------------------------------------------------------------- */
 
-/* A child has a connection of its own; the parent's goes on, with its keys and its counters. */
+/* A child has its own connection; the parent's continues, with its keys and its counters. */
 static void test_parent_and_child_lock_when_the_parent_is_connected(void **state)
 {
     struct actor *a = begin_actor("");
@@ -224,7 +224,7 @@ static void reconnect(dmutex_t *mutex, struct side *side)
 
 /* Pages in memory that may be more after all connections than after a tenth; a leak of 400 bytes each is found. */
 #ifdef __SANITIZE_ADDRESS__
-#define PAGES_MORE 1000000 /* freed memory stays in quarantine; leaks are told at the end */
+#define PAGES_MORE 1000000 /* freed memory stays in quarantine; leaks are reported at the end */
 #else
 #define PAGES_MORE 100
 #endif
@@ -240,8 +240,8 @@ static long pages_in_memory(void)
 }
 
 /*
- * In a process of its own, whose memory is counted: 300 connections, or with DMUTEX_TEST_LONG 10 000.  The heap is
- * counted, too, and finds a small leak of few connections.
+ * In a separate process, whose memory is counted: 300 connections, or with DMUTEX_TEST_LONG 10 000.  The heap is
+ * counted, too, which shows a small leak after few connections.
  */
 static int count_reconnects(const char *url, const char *path)
 {
@@ -310,7 +310,7 @@ static void test_the_new_login_is_used_when_the_files_change(void **state)
     a = begin_actor(options);
     use(a, "tls/login");
     assert_true(side_try(side, "ACL SETUSER second on >two ~* &* +@all"));
-    use(a, "tls/login"); /* the open connection goes on */
+    use(a, "tls/login"); /* the open connection still works */
     write_line("user", "second\n");
     write_line("password", "two\n");
     assert_true(side_try(side, "ACL DELUSER first")); /* closes the user's connections */
@@ -330,7 +330,7 @@ static void test_the_new_login_is_used_when_the_files_change(void **state)
     assert_true(side_try(side, "ACL SETUSER default nopass"));
 }
 
-/* A file that cannot be read any more: the login that was read goes on, and the log says so once. */
+/* A file that can no longer be read: the login that was read stays in use, and the log says so once. */
 static void test_the_old_login_is_used_when_the_file_is_gone(void **state)
 {
     char url[400], log[100];

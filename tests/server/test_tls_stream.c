@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * link/stream with TLS, against a peer that uses OpenSSL in this process: records that end anywhere, sockets without
- * room, and the peer's own wishes (other keys, another handshake).
- *
- * The peer has a thread for the handshake alone; afterwards the test moves both ends itself.
+ * room, and what the peer may ask for (new keys, another handshake).  The peer has a thread only for the handshake;
+ * afterwards the test moves both ends itself.
  */
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -81,7 +80,7 @@ static void begin_sockets(struct ends *ends, int version)
     make_peer(ends, version);
 }
 
-/* Both ends have shaken hands; the peer's socket does not block any more. */
+/* Both ends have completed the handshake; the peer's socket no longer blocks. */
 static void begin(struct ends *ends, int version)
 {
     char cacert[64], reason[DM_REASON_ROOM] = "";
@@ -107,7 +106,7 @@ static void end(struct ends *ends)
         close(ends->peer_fd);
 }
 
-/* Bytes of which each tells its place. */
+/* Bytes each of which shows its position. */
 static char *make_bytes(size_t length)
 {
     char *bytes = malloc(length);
@@ -275,7 +274,7 @@ static void test_the_stream_breaks_when_a_record_was_changed(void **state)
     assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), -1);
     assert_int_equal(errno, EPROTO);
     assert_non_null(strstr(dm_stream_reason(&ends.stream), "TLS failed: "));
-    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* for good */
+    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* it stays failed */
     end(&ends);
 }
 
@@ -332,7 +331,7 @@ static void test_a_send_fails_when_the_peer_is_gone(void **state)
 
 /* ---- the peer's wishes ------------------------------------------------------------------- */
 
-/* The peer changes its keys, and asks for other keys of this end: bytes go on in both ways. */
+/* The peer changes its keys, and asks this end to change its own: bytes still flow in both directions. */
 static void test_bytes_go_on_when_the_peer_wants_other_keys(void **state)
 {
     char *bytes = make_bytes(2000);
@@ -378,7 +377,7 @@ static int unread(const struct ends *ends)
     return bytes;
 }
 
-/* One turn works on so many bytes and no more; the caller is not to sleep before the others. */
+/* One turn processes this many bytes and no more; the caller must not sleep before the others. */
 static void test_a_turn_has_an_end_when_the_peer_has_much_to_say(void **state)
 {
     char room[100];
@@ -416,7 +415,7 @@ static void test_the_stream_breaks_when_the_peer_says_nothing_but_keys(void **st
     assert_int_equal(got, -1);
     assert_int_equal(errno, EPROTO);
     assert_non_null(strstr(dm_stream_reason(&ends.stream), "the server sends TLS messages without end"));
-    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* for good */
+    assert_int_equal(dm_stream_send(&ends.stream, "x", 1), -1); /* it stays failed */
     end(&ends);
 }
 
@@ -451,7 +450,7 @@ static void test_the_end_is_no_error_when_the_peer_closes_properly(void **state)
     assert_true(SSL_write_ex(ends.peer, "last", 4, &written));
     SSL_shutdown(ends.peer);
     assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), 4);
-    assert_true(dm_stream_holds(&ends.stream)); /* the end: no sleep before it is told */
+    assert_true(dm_stream_holds(&ends.stream)); /* the end: no sleep before it is reported */
     assert_int_equal(dm_stream_receive(&ends.stream, room, sizeof room), -1);
     assert_int_equal(errno, 0);
     end(&ends);
@@ -514,7 +513,7 @@ static void use_group(struct ends *ends, const char *group)
     EVP_PKEY_CTX_free(context);
 }
 
-/* The groups are for RSA alone: a certificate of the peer's own, which nobody checks. */
+/* The groups are only for RSA: the peer has its own certificate, which nobody checks. */
 static void use_rsa(struct ends *ends)
 {
     EVP_PKEY *key = EVP_RSA_gen(2048);
@@ -560,7 +559,7 @@ static void test_a_key_is_refused_when_computing_with_it_takes_long(void **state
     assert_non_null(strstr(reason, "Diffie-Hellman key of 6144 bits"));
 }
 
-/* ---- openings in vain -------------------------------------------------------------------- */
+/* ---- failed openings --------------------------------------------------------------------- */
 
 /* A thread that shakes hands with a server for which nobody vouches, and that ends when the test says so. */
 struct opener {
@@ -661,7 +660,7 @@ static void test_a_fork_has_its_turn_after_each_certificate_of_cacert(void **sta
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        /* First: no context is freed any more once a handshake has succeeded. */
+        /* First: once a handshake has succeeded, no context is freed. */
         cmocka_unit_test(test_a_thread_ends_when_another_has_failed_to_open_after_it),
         cmocka_unit_test(test_a_thread_that_ends_waits_for_a_fork),
         cmocka_unit_test(test_all_bytes_come_when_records_and_rooms_differ),

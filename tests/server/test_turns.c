@@ -4,7 +4,7 @@
 
 #define TURNS 10000
 
-/* Two processes take turns.  Each is told of the other's unlock by a pipe, which is quicker than the server. */
+/* Two processes take turns.  Each learns of the other's unlock through a pipe, which is faster than the server. */
 static void test_trylock_succeeds_when_told_of_an_unlock_by_a_pipe(void **state)
 {
     struct actor *actors[] = { actor_start(the_server), actor_start(the_server) };
@@ -42,8 +42,8 @@ static void test_unlock_is_pending_when_the_server_does_not_answer(void **state)
 }
 
 /*
- * The first call of a process spins at the connection while other threads open it.  A thread that missed their call
- * in a spin would sleep for ever; when a spin noted no calls, one process in six did.
+ * A process's first call spins at the connection while other threads open it.  A thread that missed their call while
+ * spinning would sleep forever; when a spin recorded no calls, this happened to one process in six.
  */
 static void test_a_first_call_hears_that_the_connection_is_open(void **state)
 {

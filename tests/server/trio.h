@@ -27,7 +27,7 @@ const char *trio_url(const char *options);
 /* Both processes know the mutex, fair and with LEASE. */
 void trio_init(const char *name);
 
-/* The two processes lock and unlock so often, one after the other. */
+/* The two processes lock and unlock `times` times, one after the other. */
 void trio_lock_in_turns(const char *name, int times);
 
 /* The server has the key; how many of the servers that run have it. */

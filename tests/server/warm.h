@@ -6,8 +6,8 @@
 #include "../lib/testlib.h"
 
 /*
- * An actor that has been connected in both ways, because the actor has waited for a name in vain; it knows the mutex
- * `name` of this lease.  words: as an actor's init takes the words.
+ * An actor that has both connections, because it has waited for a name without success; it knows the mutex `name` with
+ * this lease. words: options for the actor's init.
  */
 struct actor *start_warm(const char *name, unsigned lease_ms, const char *words);
 

@@ -159,7 +159,7 @@ static void note_revived(void)
         check.names[i].has_revived = check.names[i].has_revived || look_has_orphans(&check.names[i]);
 }
 
-/* A quorum, and a group beside sentinels, keep their promises when a server loses its data. */
+/* A quorum, and a group with sentinels, keep their promises when a server loses its data. */
 void check_forgive(enum forgiven what)
 {
     if (!server_is_judged())
@@ -179,14 +179,14 @@ void check_forgive(enum forgiven what)
         begin_again(&check.names[i]);
 }
 
-/* ---- words of threads ---------------------------------------------------------------------------- */
+/* ---- reports of threads -------------------------------------------------------------------------- */
 
 void check_entered(int name, const struct dm_claim *claim)
 {
     struct known *known = &check.names[name];
     char id[80];
     uint64_t hash;
-    bool is_first; /* of the store's hold: the threads of the process that follow are told of no death */
+    bool is_first; /* of the store's hold: the process's threads that follow get no death */
 
     if (!dm_hold_is_certain(&claim->hold, dm_clock_boot_ns()))
         return; /* certainty ended on the way out of the call; the end could as well come just after the call */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks the promises of doc/design/protocol.md; the checker sees every process and the server at once.
- * A broken promise ends the run (world_break()).
+ * Checks the promises of doc/design/protocol.md; the checker sees every process and the server at once.  A broken
+ * promise ends the run (world_break()).
  *
- * Some promises are given up by some faults: I1 for a lease after data were lost or the server's clock
- * was stepped far; I2 when data are lost while the clock is behind where it was.
+ * Some faults void some promises: I1 for a lease after data were lost or the server's clock was stepped far; I2 when
+ * data are lost while the clock is behind its earlier value.
  */
 #ifndef SIM_CHECK_H
 #define SIM_CHECK_H
@@ -26,19 +26,19 @@ void check_after_script(int script, const struct text *keys, int key_count, cons
                         int argument_count);
 
 /*
- * The next script is of a closed connection to a server that was replaced and is the master again; before the script.
- * No client can kill a connection on a server that the client does not reach, so an acquire may come behind the release
- * of its attempt (A7 of reliability.md): nobody holds that hold, and it ends with its lease.
+ * Called before the script: the next script comes from a closed connection to a server that was replaced and is the
+ * master again.  No client can kill a connection on a server that it does not reach, so an acquire may arrive after the
+ * release of its attempt (A7 of reliability.md): nobody holds that hold, and it ends with its lease.
  */
 void check_late_script(int script, const struct text *arguments);
 
-/* The server tells an inbox; the inbox's channel. */
+/* The server sends a message to an inbox, given by its channel. */
 void check_told(struct text channel, struct text message);
 
 /* A thread has come out of a call with the mutex; its claim. */
 void check_entered(int name, const struct dm_claim *claim);
 
-/* The current process exits, and tells the store of a death, with this hold. */
+/* The current process exits, and reports a death to the store, with this hold. */
 void check_told_death(const struct dm_claim *claim);
 
 /* Without faults: no process keeps an idle lease much beyond its linger time. */
@@ -47,13 +47,13 @@ void check_kept(int64_t lease_ns);
 /* The plain store has granted a name, with the word "an owner died" or without. */
 void check_granted(int name, const char *uuid, uint64_t thread, uint64_t attempt, bool is_dead);
 
-/* The thread is inside a hold by mistake, knows it, and waits for the state lock; misled_token counts so long. */
+/* The thread is inside a hold by mistake, knows it, and waits for the state lock; misled_token counts that long. */
 void check_misled(struct thread *thread, const struct dm_tenure *tenure);
 
-/* The application is told of a loss. */
+/* The application is informed of a loss. */
 void check_lost(const char *name, uint64_t token);
 
-/* Checks that a thread of the library holds no lock of the library where the thread waits (I11). */
+/* Checks that a thread of the library holds none of the library's locks while it waits (I11). */
 void check_no_lock(const char *where);
 
 /* Marks a look of the simulator at the library's records: no thread takes its turn at the lock of the records. */
@@ -64,8 +64,8 @@ void check_end_look(void);
 void check_soon(void);
 
 /*
- * Single keys are gone; a new server comes and gives grace (I1 holds); all data are gone; older data are back;
- * the clock has made a large step; the clock has gone back.
+ * Single keys are gone; a new server comes and gives grace (I1 holds); all data are gone; older data are back; the
+ * clock has made a large step; the clock has gone back.
  */
 enum forgiven { DATA_TORN, DATA_GRACED, DATA_LOST, DATA_BACK, CLOCK_STEPPED, CLOCK_SET_BACK };
 void check_forgive(enum forgiven what);

@@ -32,7 +32,7 @@ struct known {
     char hold[80];                      /* the id of the hold that the server has, "" none */
     uint64_t most_token, entered_token; /* since the last loss of data */
     uint64_t ever_token;                /* the highest token ever */
-    uint64_t lost_token; /* the server's clock at the loss of data: while the clock is behind, nothing is known */
+    uint64_t lost_token; /* the server's clock at the loss of data; while the clock is behind that, nothing is known */
     struct hold holds[HOLDS_REMEMBERED];
     int hold_count;
     bool is_hold_found;                 /* held when data were lost: the hold's beginning is not known */
@@ -66,8 +66,8 @@ struct check {
 extern struct check check;
 
 /*
- * Arguments of an acquire: a waiter's words, which tell robust; try, queue or an arrival number; and from LOOK_OWED on,
- * releases that the server has not confirmed.
+ * Arguments of an acquire: a waiter's words, which say whether it is robust; try, queue or an arrival number; and from
+ * LOOK_OWED on, releases that the server has not confirmed.
  */
 #define LOOK_WORDS 2
 #define LOOK_MANNER 4
@@ -84,18 +84,18 @@ struct key *look_key(const struct dm_place *keys, int which);
 /* "" where there is none. */
 const char *look_field(const struct key *key, const char *name);
 
-/* The field `hold` of a mutex; "": there is none, or it has ended. */
+/* The field `hold` of a mutex; "" if there is none, or it has ended. */
 const char *look_hold(const struct known *known);
 
 /* The id of a `hold`. */
 void look_copy_id(char id[80], const char *hold);
 
-/* The text behind `count` words. */
+/* The text after the first `count` words. */
 const char *look_behind_words(const char *text, int count);
 
 /*
- * The waiters of the mutex: those of the queue, or the lone one, which stands in `state`.  look_waiter() returns the
- * words of the waiter with that number, "" if there are none, and sets the id.
+ * The waiters of the mutex: those in the queue, or the lone one in `state`. look_waiter() returns the words of the
+ * waiter with that number, or "", and sets the id.
  */
 int look_count_waiters(const struct known *known);
 const char *look_waiter(const struct known *known, int number, char id[80]);
@@ -107,14 +107,14 @@ void look_at_queue(struct known *known);
 /* Counts signals: carried by waiters, carried by an owner not heard of since, owed. */
 int look_count_signals(const struct known *known);
 
-/* Tells if entries of waiters are there without a queue or condition that names the waiters. */
+/* True if there are entries of waiters without a queue or condition that names the waiters. */
 bool look_has_orphans(const struct known *known);
 
 /* ---- look.c: attempts of this run ---------------------------------------------------------- */
 
 uint64_t look_hash(const char *bytes, size_t length);
 
-/* Tells if the server was told the end of the attempt. */
+/* True if the server was informed of the end of the attempt. */
 bool look_is_over(uint64_t id);
 void look_note_over(struct text id);
 void look_forget_over(struct text id);

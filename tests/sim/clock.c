@@ -21,7 +21,7 @@ int64_t process_true_ns(const struct process *process, int64_t local_ns)
 
 const struct dm_deadline dm_deadline_endless = { .is_endless = true };
 
-/* A thread that looks at the clock again and again, and never gives way, would never end. */
+/* A thread that keeps reading the clock and never yields would never end. */
 #define LOOKS_MAX 1000000
 
 static void count_looks(void)
@@ -36,7 +36,7 @@ static void count_looks(void)
     thread_wait(DM_NEVER);
 }
 
-/* Behind the swap and before the look at the clock anything may happen: much time passes where a control needs it. */
+/* After the swap and before the clock is read anything may happen: if a control needs it, much time passes. */
 static void pause_behind_swap(void)
 {
     bool is_control = hooks_has(FAST_IGNORES_TIME);

@@ -161,7 +161,7 @@ void cluster_unsubscribe(struct link *link, struct text channel, struct bytes *r
     say(reply, "sunsubscribe", channel.bytes);
 }
 
-/* A node ends the subscriptions of a slot that it does not serve any more. */
+/* A node ends the subscriptions to a slot that it no longer serves. */
 static void end_subscriptions(struct link *link, unsigned slot)
 {
     struct bytes bytes = { 0 };

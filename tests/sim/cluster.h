@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A Cluster of three shards, each of a master and a replica.  Each node has a view of its own: who serves which slot.
+ * A Cluster of three shards, each with a master and a replica.  Each node has its own view of who serves which slot.
  *
- * A slot moves as redis-cli moves slots: key by key, each key for itself, then the new master takes the slot, then the
- * earlier one hears of that, and the third much later.  A key that was stuck on the way may be at both nodes.  Or the
- * move is given up, and all keys are back at once (an assumption of doc/design/cluster.md).
+ * A slot moves as redis-cli moves it: key by key; then the new master takes the slot, then the earlier one hears of it,
+ * and the third much later.  A key that got stuck may be on both nodes.  Or the move is given up, and all keys are back
+ * at once (an assumption of doc/design/cluster.md).
  *
- * A replica has its master's data of some moment before.  When it takes over, the other masters, which have elected the
- * replica, hear of its slots soon, and the rest later.  The replaced master goes on until it hears, too.
+ * A replica has its master's data of some earlier moment.  When it takes over, the other masters, which have elected
+ * it, hear of its slots soon, and the rest later.  The replaced master continues until it hears of it, too.
  */
 #ifndef SIM_CLUSTER_H
 #define SIM_CLUSTER_H
@@ -19,8 +19,8 @@
 #define CLUSTER_SWITCH_MS 200
 
 /*
- * names: how many there are, each in a slot of its own; lease_ms: of all, and a node gives grace for that long;
- * are_moves: slots move in this run.
+ * names: how many there are, each in its own slot; lease_ms: of all, and the length of a node's grace; are_moves: slots
+ * move in this run.
  */
 void cluster_begin(int names, int64_t lease_ms, bool are_moves);
 void cluster_none(void); /* no Cluster in this run */
@@ -31,7 +31,7 @@ bool cluster_is_there(void);
 /* False: the node refuses a command with these keys, and `reply`, if not NULL, gets the error. */
 bool cluster_serves(const struct text *keys, int count, bool is_asking, struct bytes *reply);
 
-/* C4: a script that fails while its slot is on its way has changed nothing, and told nobody. */
+/* C4: a script that fails while its slot is moving has changed nothing, and notified nobody. */
 void cluster_before_script(struct text key);
 void cluster_after_script(int script, const struct bytes *reply);
 

@@ -58,7 +58,7 @@ static void finish(void *object, uint64_t number)
     world_note("slot %u is at server %u", move.slot, move.to);
 }
 
-/* The earlier master goes on asking for a while: by then all its keys are gone. */
+/* The earlier master keeps redirecting with ASK for a while: by then all its keys are gone. */
 static void take_slot(void)
 {
     cluster_take_view(move.to, move.slot, move.to);

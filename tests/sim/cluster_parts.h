@@ -26,7 +26,7 @@ const struct cluster_move *cluster_move_of(unsigned slot);
 /* True if no slot moves, and all nodes have heard of the last move. */
 bool cluster_has_settled(void);
 
-/* By the view of a node: who serves the slot.  A node that does not serve it any more ends the subscriptions there. */
+/* Who serves the slot, in the view of a node.  A node that no longer serves it ends the subscriptions there. */
 uint32_t cluster_owner(uint32_t node, unsigned slot);
 void cluster_take_view(uint32_t node, unsigned slot, uint32_t owner);
 

@@ -266,7 +266,7 @@ static bool zrank(struct run *run)
     return item ? integer(run, item - key->items) : nothing(run);
 }
 
-/* Tells if a score is within a bound: "12", "(12", "-inf". */
+/* True if a score is within a bound: "12", "(12", "-inf". */
 static bool is_within(struct text bound, double score, bool is_least)
 {
     bool is_open = bound.bytes[0] == '(';
@@ -362,7 +362,7 @@ static bool pubsub(struct run *run)
     return true;
 }
 
-/* keys: how many of the words behind the name are keys. */
+/* keys: how many of the words after the name are keys. */
 #define ALL COMMAND_ARGUMENTS_MAX
 
 static const struct {

@@ -106,7 +106,7 @@ void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply)
         dm_reply_free(reply);
 }
 
-/* ---- replies that replicas are to confirm ------------------------------------------------- */
+/* ---- replies that replicas must confirm --------------------------------------------------- */
 
 void conn_keep(struct dm_link *conn, struct slot *slot, redisReply *reply)
 {
@@ -272,7 +272,7 @@ void conn_forget(struct dm_link *conn)
 
 /* ---- the library's calls ----------------------------------------------------------------- */
 
-/* Until a moment, or until the connection fails, or is told news. */
+/* Until a time, or until the connection fails or gets news. */
 static void await_news(struct dm_link *conn, int64_t until_ns)
 {
     if (conn->waiting_count == 64)
@@ -509,7 +509,7 @@ bool dm_link_leave_to_leader(struct dm_link *conn, uint64_t activity)
     return false;
 }
 
-/* Waits for the answers to all commands sent before the call; looks now and then. */
+/* Waits for the answers to all commands sent before the call; checks from time to time. */
 void dm_link_drain(struct dm_link *conn, const struct dm_deadline *deadline)
 {
     uint64_t all = conn->pushed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The look at the server's identity, by link/look.c: what is sent to a server that is not known waits for it. */
+/* Checks the server's identity with link/look.c: what is sent to a server that is not known waits for the result. */
 #include "conn_parts.h"
 #include "hooks.h"
 

@@ -45,7 +45,7 @@ struct dm_link {
     struct slot *first, **last;             /* not answered */
     struct slot *finished, **finished_last; /* slots with handlers to call */
     struct slot *kept, **kept_last;         /* answered, and not confirmed by the replicas yet */
-    bool is_confirming, must_confirm;       /* a confirmation is under way; commands were sent behind it */
+    bool is_confirming, must_confirm;       /* a confirmation is in progress; commands were sent after it */
     struct thread *waiting[64];             /* for a ready connection */
     int waiting_count;
     size_t unanswered;
@@ -69,7 +69,7 @@ struct slot *conn_pop(struct dm_link *conn);
 void conn_finish(struct dm_link *conn, struct slot *slot, redisReply *reply);
 void conn_finish_later(struct dm_link *conn, struct slot *slot);
 
-/* Group commit, as in link/session.c: a reply is kept until a confirmation behind it has come. */
+/* Group commit, as in link/session.c: a reply is kept until a confirmation sent after it has come. */
 void conn_keep(struct dm_link *conn, struct slot *slot, redisReply *reply);
 void conn_take_confirm(struct dm_link *conn, redisReply *reply);
 

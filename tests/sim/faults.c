@@ -378,7 +378,7 @@ static void happen_to_plain(const struct fault *fault)
     }
 }
 
-/* Of a quorum's servers each is alone, and its clock runs on. */
+/* Each server of a quorum is alone, and its clock runs on. */
 static void happen_to_quorum(const struct fault *fault)
 {
     switch (fault->kind) {
@@ -395,12 +395,12 @@ static void happen_to_quorum(const struct fault *fault)
     }
 }
 
-/* One failover in so many has a second one beside it. */
+/* One failover in this many has a second one at the same time. */
 #define TWINS 6
 
 /*
- * Beside sentinels a master that is replaced becomes a replica some leases later.  While the old master knows nothing,
- * one replica is missing: with wait=N nobody is granted anything.
+ * With sentinels, a master that is replaced becomes a replica some leases later.  While it does not know, one replica
+ * is missing: with wait=N nobody is granted anything.
  */
 static void fail_over_group(const struct fault *fault, enum old_master old)
 {
@@ -413,7 +413,7 @@ static void fail_over_group(const struct fault *fault, enum old_master old)
     }
 }
 
-/* Beside sentinels some kinds stand for another fault: a failover of some sort, or the loss of a sentinel. */
+/* With sentinels, some kinds mean another fault: a failover of some sort, or the loss of a sentinel. */
 static void happen_to_group(const struct fault *fault)
 {
     switch (fault->kind) {
@@ -445,7 +445,7 @@ static void happen_to_group(const struct fault *fault)
     }
 }
 
-/* Mostly some leases behind the last failover of the shard. */
+/* Mostly some leases after the shard's last failover. */
 static void fail_over_shard(const struct fault *fault, enum shard_failover how)
 {
     bool is_soon = world_now() - cluster_switched_ns(fault->a) <= 3 * (int64_t)lease_ms * MS;
@@ -462,7 +462,7 @@ static void move_slot(const struct fault *fault, bool is_given_up)
         cluster_move(fault->a, (1 + fault->b * fault->b / 10000) * MS, is_given_up);
 }
 
-/* In a Cluster some kinds stand for failovers of shards, and some for moves of slots, or failovers if no slot moves. */
+/* In a Cluster some kinds mean failovers of shards, and some moves of slots, or failovers if no slot moves. */
 static void happen_to_cluster(const struct fault *fault)
 {
     switch (fault->kind) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of simulated processes: each fiber has an own stack, and runs until the fiber gives way.  So the
- * library's own blocking code runs unchanged, and the simulator decides the order of the threads.
+ * Threads of simulated processes: each fiber has its own stack, and runs until it yields.  So the library's own
+ * blocking code runs unchanged, and the simulator decides the order of the threads.
  */
 #ifndef SIM_FIBER_H
 #define SIM_FIBER_H
@@ -13,7 +13,7 @@ struct fiber;
 /* ended: called by an unwound fiber, on the fiber's stack. */
 struct fiber *fiber_new(void (*run)(void *user), void (*ended)(void *user), void *user);
 
-/* Runs the fiber until the fiber gives way or ends.  True if the fiber has ended: the object is gone then. */
+/* Runs the fiber until it yields or ends.  True if it has ended; the object is then gone. */
 bool fiber_resume(struct fiber *fiber);
 
 /* Lets the running fiber give way; returns when the fiber is resumed. */

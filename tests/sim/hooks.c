@@ -124,7 +124,7 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
         changed.request = hold->last_request;
     plans_answered(hold, event->kind);
     actions = is_dropped(hold, event) ? 0 : __real_dm_hold_step(hold, &changed, now_ns);
-    if (defect != CORE_KEEPS_ALL) /* that hold is none of the core's */
+    if (defect != CORE_KEEPS_ALL) /* the core does not know that hold */
         plans_check(hold);
     if (defect == CORE_HAS_NO_MARGIN && hold->certain_until_ns != certain_ns)
         hold->certain_until_ns += hold->lease_ms * MS / 5;

@@ -21,12 +21,12 @@ enum core_defect {
     FAST_IGNORES_TIME,       /* the fast path's: a thread enters a hold whose end has come */
     LINE_NEVER_LOOKS,        /* the runtime's: no end of a linger time is planned */
     LINE_TAKES_NONE_BACK,    /* the runtime's: at exit() a hold that was passed to a seat is the seat's */
-    STORE_TELLS_NOBODY,      /* the plain store's: no holder of a marked hold is told of a waiter */
-    STORE_TELLS_EACH_TIME,   /* the plain store's: such a holder is told of each waiter */
+    STORE_TELLS_NOBODY,      /* of the plain store: no holder of a marked hold is notified of a waiter */
+    STORE_TELLS_EACH_TIME,   /* of the plain store: such a holder is notified of every waiter */
     STORE_FORGETS_MARKS,     /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */
     STORE_TELLS_NO_DEATH,    /* the plain store's: no end of a lease is a death */
     WORDS_COUNT_FOR_EVER,    /* the master watch's: a master is believed until the connection ends */
-    SENTINELS_TELL_NO_EPOCH, /* failovers are not told apart */
+    SENTINELS_TELL_NO_EPOCH, /* failovers are not distinguished */
     LINK_AWAITS_NO_REPLICA,  /* the link's: with wait=N, a reply counts whatever WAIT has said */
     LINK_AWAITS_NO_LOOK      /* the link's: requests wait for no answer that the server is the same */
 };

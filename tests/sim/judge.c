@@ -73,8 +73,8 @@ static void check_token(struct known *known, int name, const char *id, uint64_t 
 }
 
 /*
- * A live waiter that came earlier goes first.  An attempt that came just now came behind all waiters.  Waiters before
- * the cursor were dead at the last look; no script looks at such a waiter again before the waiter polls.
+ * A live waiter that came earlier goes first.  An attempt that has just come is after all waiters.  Waiters before the
+ * cursor were dead when last checked; no script checks such a waiter again before it polls.
  */
 static void check_order(const struct known *known, int name, const char *id)
 {
@@ -103,7 +103,7 @@ struct script_call {
     bool is_back; /* brings an arrival number back, or a hold */
 };
 
-/* Tells if an acquire names the release of `id`: "<thread>:<attempt>:<how>" of the same process. */
+/* True if an acquire names the release of `id`: "<thread>:<attempt>:<how>" of the same process. */
 static bool is_named(const struct script_call *call, const char *id)
 {
     size_t uuid = strcspn(id, ":") + 1;
@@ -118,7 +118,7 @@ static bool is_named(const struct script_call *call, const char *id)
     return false;
 }
 
-/* Tells if the call released the hold `id`. */
+/* True if the call released the hold `id`. */
 static bool is_given_back(const struct script_call *call, const char *id)
 {
     bool is_first = strcmp(call->name, "release") == 0 || strcmp(call->name, "cond_wait") == 0;
@@ -132,7 +132,7 @@ static bool is_robust_of(struct text words)
     return words.bytes[words.length - 1] == '1';
 }
 
-/* Tells if the new owner `id` is robust; -1: not known. */
+/* Whether the new owner `id` is robust; -1: not known. */
 static int is_next_robust(const struct known *known, const struct script_call *call, const char *id)
 {
     for (int i = 0; i < known->waiter_count; i++) {
@@ -152,7 +152,7 @@ static bool begins_with_id(struct text text, const char *id)
            (text.length == length || text.bytes[length] == ' ');
 }
 
-/* Tells if the call asks about the attempt `id`; if so, the answer to an owner is "owned". */
+/* True if the call asks about the attempt `id`; then the answer to an owner is "owned". */
 static bool is_about(const struct script_call *call, const char *id)
 {
     if (strcmp(call->name, "acquire") == 0)
@@ -176,8 +176,8 @@ static void check_marked_end(const struct known *known, const struct script_call
 }
 
 /*
- * I9: a hold that ended without a release is a death; a released hold is no death, nor is a hold whose own attempt asks
- * again: the attempt's thread lives, and was not inside.
+ * I9: a hold that ended without a release is a death.  A released hold is no death, nor is a hold whose own attempt
+ * asks again: its thread lives, and was not inside.
  */
 static void check_death(const struct known *known, const struct script_call *call, int name, const char *id)
 {
@@ -196,8 +196,8 @@ static void check_death(const struct known *known, const struct script_call *cal
 }
 
 /*
- * I8: no message grants the lock without an inbox to hear the message; otherwise the next waiter waits for the end
- * of a lease, and is told a false death.
+ * I8: no message grants the lock without an inbox to hear it; otherwise the next waiter waits for the end of a lease,
+ * and gets a false death.
  */
 static void check_hears(const struct script_call *call, int name, const char *id)
 {
@@ -224,7 +224,8 @@ static void check_new_hold(struct known *known, const struct script_call *call, 
         check_order(known, name, id);
     if (!is_renewed)
         check_hears(call, name, id);
-    known->is_hold_found = is_renewed && before && before->is_dead != is_dead; /* an older copy's word: told, or not */
+    known->is_hold_found =
+        is_renewed && before && before->is_dead != is_dead; /* an older copy decides: reported or not */
     known->dead_hold = is_dead ? hash : 0;
 }
 
@@ -240,7 +241,7 @@ static void check_over(const struct known *known, int name)
     }
 }
 
-/* ---- I10: keys left behind --------------------------------------------------------------------- */
+/* ---- I10: keys left over ----------------------------------------------------------------------- */
 
 static void check_lifetimes(const struct dm_place *keys, int count)
 {
@@ -278,7 +279,9 @@ static bool is_told(const char *id)
     return false;
 }
 
-/* The owner of a marked hold is told of the first waiter, by the script that lets the waiter wait, and of no other. */
+/*
+ * The owner of a marked hold is notified of the first waiter, by the script that lets the waiter wait, and of no other.
+ */
 static void check_wanted(const struct known *known, int name, const char *id)
 {
     if (!id[0] || strcmp(id, known->hold) != 0 || look_count_waiters(known) <= known->waiter_count)
@@ -321,8 +324,8 @@ int64_t check_idle_since(int name)
 }
 
 /*
- * Tells if a try is told "busy" in the grace, though the server's copy names the attempt as the owner: the lease of
- * the named hold has ended.
+ * True if a try gets "busy" in the grace, though the server's copy names the attempt as the owner: the lease of the
+ * named hold has ended.
  */
 static bool is_put_off(const struct script_call *call, const struct key *lock)
 {

@@ -7,7 +7,7 @@
 
 enum liar {
     LIAR_IS_NONE,
-    LIAR_MISLEADS, /* denies holds, queues and releases, has tokens too high, and tells of grants that never were */
+    LIAR_MISLEADS, /* denies holds, queues and releases, has tokens too high, and announces grants that never were */
     LIAR_GRANTS    /* to everybody, which no quorum survives */
 };
 
@@ -20,7 +20,7 @@ bool liar_answers(const char *script, int64_t now_us, struct bytes *reply);
 /* After the script: changes what it has said. */
 void liar_twists(const char *script, struct bytes *reply);
 
-/* True if it tells the attempt, by a message, of a grant that never was: `ret_message`, to be freed. */
+/* True if it falsely announces a grant to the attempt, by a message: `ret_message`, to be freed. */
 bool liar_tells(const char *script, const struct text *arguments, struct bytes *ret_message);
 
 #endif

@@ -50,7 +50,7 @@ void look_forget_over(struct text id)
     uint64_t *place = find_over(look_hash(id.bytes, id.length));
 
     if (*place)
-        *place = UINT64_MAX; /* not 0: other ids may stand behind this place */
+        *place = UINT64_MAX; /* not 0: other ids may follow this place */
 }
 
 /* ---- the server's data --------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ void look_copy_id(char id[80], const char *hold)
     snprintf(id, 80, "%.*s", (int)strcspn(hold, " "), hold);
 }
 
-/* The lone waiter, which stands in `state` and in no queue, "<id> <words>"; "": none. */
+/* The lone waiter, which is in `state` and in no queue, "<id> <words>", or "". */
 static const char *lone_of(const struct known *known)
 {
     const char *wanted = look_field(look_key(known->keys, DM_KEY_STATE), "wanted");
@@ -119,7 +119,7 @@ bool look_waits(const struct known *known, const char *id)
     return false;
 }
 
-/* Tells if a waiter is live, as in lua/_serve.lua: heard of lately, and with an inbox at the server. */
+/* True if a waiter is live, as in lua/_serve.lua: heard from recently, and with an inbox on the server. */
 static bool is_live(const char *id, const char *said, bool *ret_is_robust)
 {
     unsigned long long request, lease, robust, heard;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Marks holds that the runtime leaves unmarked, so that the store's side of marks is seen with all faults.  A hold is
- * marked by its attempt's number: of six attempts one tells, one tells and leaves no death.
+ * Marks holds that the runtime leaves unmarked, so that the store's side of marks is tested with all faults.  An
+ * attempt's number decides: of six attempts one marks its hold, and one marks it without a death.
  */
 #ifndef SIM_MARKS_H
 #define SIM_MARKS_H

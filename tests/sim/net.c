@@ -69,7 +69,7 @@ static void reset_now(void *object, uint64_t number)
     net_reset(object);
 }
 
-/* Bytes behind the cut never arrive; the ends notice the cut after the bytes before the cut. */
+/* Bytes after the cut never arrive; the ends notice the cut after the bytes before it. */
 static size_t cut_short(struct link *link, struct stream *stream, size_t length)
 {
     if (stream->bytes_left < 0)
@@ -146,7 +146,7 @@ struct link *net_connect(struct dm_link *conn, int server)
     return link;
 }
 
-/* The client's end arrives behind all bytes, on the same way. */
+/* The client's end arrives after all bytes, on the same way. */
 static void server_hears_end(void *object, uint64_t number)
 {
     struct link *link = object;
@@ -176,7 +176,7 @@ void net_reset(struct link *link)
 
 void net_cut(struct link *link, enum way way, int64_t bytes)
 {
-    if (link->streams[way].bytes_left < 0) /* the first cut stays: no byte may come behind a gap */
+    if (link->streams[way].bytes_left < 0) /* the first cut stays: no byte may follow a gap */
         link->streams[way].bytes_left = bytes;
 }
 

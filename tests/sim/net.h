@@ -26,7 +26,7 @@ struct link {
     struct link *older; /* of all of this run */
     struct dm_link *conn;
     struct stream streams[WAYS];
-    bool is_black;          /* neither end hears anything, and neither is told */
+    bool is_black;          /* neither end hears anything, or learns of it */
     bool is_shut_by_client; /* bytes sent before are still on the way */
     bool is_known_to_server;
     struct bytes behind; /* of the client: they wait for the answer to a look */
@@ -36,8 +36,8 @@ struct link {
     uint64_t client_id, replid;  /* the latter: the server's at the beginning of the link */
     char channel[80];            /* subscribed, or "" */
     char shards[SHARDS_MAX][80]; /* of a Cluster, as above */
-    bool is_asking;              /* the next command comes behind ASKING */
-    uint64_t written;            /* the offset behind the last write of this link */
+    bool is_asking;              /* the next command follows ASKING */
+    uint64_t written;            /* the offset after the last write of this link */
     int replicas_wanted;
     uint64_t waits;
     bool is_waiting; /* WAIT blocks the link */
@@ -52,13 +52,13 @@ void net_send(struct link *link, enum way way, const char *bytes, size_t length)
 /* Closes the client's end: bytes sent before may still arrive. */
 void net_shut(struct link *link);
 
-/* Breaks the link: both ends are told, the client after a while; nothing arrives any more. */
+/* Breaks the link: both ends learn of it, the client after a while; nothing arrives any more. */
 void net_reset(struct link *link);
 
-/* The stream ends after so many more bytes, and then the link is reset. */
+/* The stream ends after this many more bytes, and then the link is reset. */
 void net_cut(struct link *link, enum way way, int64_t bytes);
 
-/* No connection is there, or is there any more. */
+/* There is no connection yet; or none any more. */
 void net_begin(void);
 void net_end(void);
 

@@ -15,7 +15,7 @@ void plans_begin(void);
 /* A request of the attempt is on its way. */
 void plans_sent(const struct dm_hold *hold, enum dm_want want);
 
-/* The event is the answer to a request of the attempt, perhaps, or tells of the end of the connection. */
+/* The event may be the answer to a request of the attempt, or report the end of the connection. */
 void plans_answered(const struct dm_hold *hold, enum dm_event_kind kind);
 
 /* After each step of the attempt. */

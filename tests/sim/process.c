@@ -155,7 +155,7 @@ struct thread *thread_new(struct process *process, void (*run)(struct thread *th
     return thread;
 }
 
-/* Reports the thread's end to the library; behind the call the fiber returns, and the thread is over. */
+/* Reports the thread's end to the library; after the call the fiber returns, and the thread is over. */
 void thread_end(void)
 {
     if (report_end && current_thread != current_process->loop_thread)
@@ -217,7 +217,9 @@ void dm_self_end_process(void)
 
 __thread struct dm_self_fast dm_self_fast;
 
-/* Called by the linker's --wrap: all simulated processes share one table of tenures, and each is to find its own. */
+/*
+ * Called through the linker's --wrap: all simulated processes share one table of tenures, and each must find its own.
+ */
 uint32_t __wrap_dm_fast_hash(const char *key);
 uint32_t __real_dm_fast_hash(const char *key);
 
@@ -436,7 +438,7 @@ void process_stop(struct process *process)
     process->is_stopped = true;
 }
 
-/* ---- stopped, and events meanwhile ------------------------------------------------------- */
+/* ---- while stopped --------------------------------------------------------------------- */
 
 static void deliver_all(struct process *process)
 {

@@ -21,7 +21,7 @@ struct dm_link;
 struct fiber;
 struct thread;
 
-/* Stands in for the loop thread's: the alarm comes first, because the library has a pointer to it alone. */
+/* Replaces the loop thread's: the alarm comes first, because the library only has a pointer to that. */
 struct loop {
     struct dm_alarm alarm;
     struct process *process;
@@ -63,9 +63,9 @@ struct thread {
     unsigned locks;           /* how often the thread has taken the state lock */
     unsigned locks_awake;     /* since its last wait */
     struct dm_self_fast fast; /* dm_self_fast, while another thread runs */
-    bool is_fast;             /* on the fast path, where each look at the clock may give way */
+    bool is_fast;             /* on the fast path, where each reading of the clock may yield */
     bool is_entering;         /* by the fast path */
-    bool has_looked;          /* at the clock meanwhile, so behind the swap */
+    bool has_looked;          /* has read the clock, so it is after the swap */
     uint64_t misled_token;    /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
     int misled_name;          /* the hold's */
     bool is_seen_inside;      /* by mistake: another thread closed the word before the thread could go out */
@@ -85,7 +85,7 @@ void process_set_grace(bool has_grace);
 /* Makes the runtime of a new process, which is current. */
 void process_make_runtime(struct process *process);
 
-/* Makes a process with an own clock, without a thread yet. */
+/* Makes a process with its own clock, without a thread yet. */
 struct process *process_new(void);
 struct thread *thread_new(struct process *process, void (*run)(struct thread *thread));
 
@@ -134,7 +134,7 @@ int64_t process_local_ns(const struct process *process);
 
 /* ---- conn.c ------------------------------------------------------------------------------ */
 
-/* The process is gone, or goes on after it was stopped. */
+/* The process is gone; or continues after it was stopped. */
 void conn_forget(struct dm_link *conn);
 void conn_look(struct dm_link *conn);
 struct link *conn_link(struct dm_link *conn);

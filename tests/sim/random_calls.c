@@ -236,7 +236,7 @@ static const char *make_usual(struct call *call, const char *process, bool is_ac
     return is_acquire ? "acquire" : "release";
 }
 
-/* Two handoffs, one call a time, which random calls make too seldom: the waiter of the second one waits alone. */
+/* Two handoffs, one call at a time, which random calls make too rarely: the waiter of the second one waits alone. */
 #define TURN 8
 #define BETWEEN_TURNS 30 /* calls, on average */
 

@@ -15,7 +15,7 @@ struct call {
 
 void call_add(struct call *call, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
-/* Stands for the server's clock at the beginning of a word of a call; call_say() puts the clock there. */
+/* Represents the server's clock at the beginning of a word of a call; call_say() inserts the clock. */
 #define CALL_NOW "now"
 #define CALL_ROOM 48
 const char *call_say(const char *word, int64_t now_us, char room[CALL_ROOM]);

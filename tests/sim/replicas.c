@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The servers of a group, beside sentinels or of a shard: who follows whom, and WAIT. */
+/* The servers of a group with sentinels, or of a shard: who replicates whom, and WAIT. */
 #include <stdio.h>
 #include <string.h>
 

@@ -67,8 +67,8 @@ static uint32_t below(uint32_t limit)
 }
 
 /*
- * A quorum has no conditions.  Its servers' clocks are right where servers lose their data: tokens of a server without
- * data are by its clock alone.
+ * A quorum has no conditions.  In runs where servers lose their data, their clocks are right: a server without data
+ * takes its tokens from its clock alone.
  */
 static void plan_quorum(bool is_unsafe)
 {
@@ -79,7 +79,7 @@ static void plan_quorum(bool is_unsafe)
 }
 
 /*
- * A lease is five times `switch`, and a test needs some leases: a failover costs one, and `switch`.  Where all replicas
+ * A lease is five times `switch`, and a test needs some leases: a failover costs one, and `switch`.  If all replicas
  * confirm each hold, whoever is promoted has the holds, so no grace is needed.
  */
 static void plan_sentinels(const struct run *run)
@@ -234,8 +234,8 @@ static void check_idle(void)
 }
 
 /*
- * Ends a run, without faults from here on.  First looks for threads that sleep beside a ticket, then
- * sends all threads home; all must come home.
+ * Ends a run, without further faults.  First looks for threads that sleep although there is a ticket, then ends all
+ * threads; all must end.
  */
 static void drain(void)
 {
@@ -331,7 +331,7 @@ static bool still_fails(struct run *run)
 
 static int shrink_runs;
 
-/* Leaves out faults first .. first+count-1; puts the faults back if the run does not fail any more. */
+/* Leaves out `count` faults from `first` on; puts them back if the run no longer fails. */
 static bool leave_out(struct run *run, int first, int count)
 {
     bool were_there[FAULTS_MAX], is_change = false;

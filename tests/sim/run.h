@@ -15,14 +15,14 @@ struct run {
     struct scripting *scripting;
     enum core_defect defect;
     bool is_safe;         /* only faults under which every promise holds */
-    bool has_losses;      /* always faults that lose data, and a grace behind them */
+    bool has_losses;      /* always faults that lose data, and a grace after them */
     bool has_copies;      /* no other fault than an older copy, again and again, and conditions */
     bool is_plain;        /* on the plain store, without scripts */
     bool is_quorum;       /* of three or five servers */
     enum liar liar;       /* and its first server lies */
     bool has_sentinels;   /* and three servers that are a group */
     bool is_cluster;      /* of three masters, whose slots move */
-    unsigned wait;        /* for so many of its replicas, without any grace */
+    unsigned wait;        /* for this many of its replicas, without any grace */
     bool has_slow_clocks; /* of all processes: as slow as clocks may be */
 
     /* Results. */

@@ -49,7 +49,7 @@ struct bytes {
 void bytes_add(struct bytes *bytes, const char *data, size_t length);
 void bytes_print(struct bytes *bytes, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
-/* Runs a script; the reply in the words of the wire goes to `reply`. */
+/* Runs a script; the reply, in the wire's format, goes to `reply`. */
 void scripting_run(struct scripting *scripting, int script, const struct site *site, const struct text *keys,
                    int key_count, const struct text *arguments, int argument_count, struct bytes *reply);
 

@@ -26,7 +26,7 @@ static struct sentinel sentinels[SENTINELS];
 static bool are_there;
 static uint32_t master; /* by the newest failover */
 static uint64_t epoch;
-static unsigned wait; /* for so many replicas */
+static unsigned wait; /* for this many replicas */
 
 bool sentinels_are_there(void)
 {
@@ -187,7 +187,7 @@ static void replicate(void *object, uint64_t number)
     world_at(world_now() + some_lag_ns(), replicate, object, number);
 }
 
-/* Real sentinels leave a master that has come back alone for so long: it may be promoted again meanwhile. */
+/* Real sentinels leave a master that has come back alone for this long: it may be promoted again in that time. */
 #define DEMOTED_AFTER_NS (10000 * MS)
 
 /* The sentinels make a server that still says "master" a replica, as soon as it can be reached. */
@@ -208,15 +208,15 @@ static bool is_usable(uint32_t number)
     return number != master && !server_is_down();
 }
 
-/* The server that is neither the master nor was it. */
+/* The server that is not the master and was not the previous one. */
 static uint32_t third_of(uint32_t before)
 {
     return 0 + 1 + 2 - before - master;
 }
 
 /*
- * A failover by hand takes the next epoch and asks nobody, so another one beside it may have the same epoch: the third
- * server is a master, too, until it is made a replica, and one sentinel names it until the next failover.
+ * A manual failover takes the next epoch and asks nobody, so a concurrent one may have the same epoch: the third server
+ * is a master, too, until it is made a replica, and one sentinel names it until the next failover.
  */
 static void promote_twin(uint32_t before, int64_t blind_ns)
 {

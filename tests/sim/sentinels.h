@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A group of three servers and three sentinels.  Each replica has the data of some moment before; each sentinel has a
- * view of its own: who the master is, and the epoch of that failover.
- *
- * A sentinel knows of a failover at the latest half of `switch` behind it (assumption A8).  The replaced master does
- * not know, and goes on as a master until it is made a replica.
+ * A group of three servers and three sentinels.  Each replica has the data of some earlier moment; each sentinel has
+ * its own view: who the master is, and the epoch of that failover.  A sentinel learns of a failover at most half of
+ * `switch` after it (assumption A8).  The replaced master does not know, and stays a master until it is made a replica.
  */
 #ifndef SIM_SENTINELS_H
 #define SIM_SENTINELS_H
@@ -39,7 +37,7 @@ enum old_master { OLD_GOES_ON, OLD_STALLS, OLD_RESTARTS, OLD_RESTARTS_EMPTY };
  */
 void sentinels_fail_over(uint32_t number, enum old_master old, bool has_twin, int64_t blind_ns);
 
-/* One sentinel at a time: does not answer, or hears of nothing and goes on with its view. */
+/* One sentinel at a time: it does not answer, or hears of nothing and keeps its view. */
 void sentinels_lose(uint32_t number, bool is_deaf, int64_t for_ns);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The servers: data, clock, clients and faults.  In most runs there is one; of a quorum there are several, which know
- * nothing of each other, beside sentinels a group (sentinels.h), and in a Cluster three shards (cluster.h).  What is
- * said below is of the chosen server.
+ * The servers: data, clock, clients and faults.  In most runs there is one; in a quorum there are several, which know
+ * nothing of each other, with sentinels a group (sentinels.h), and in a Cluster three shards (cluster.h).  What follows
+ * is about the chosen server.
  *
- * There are two nodes, a master and a replica.  The replica has all data at once and gives the replica's subscribers
- * all messages of the master.  New connections come to the master, as by an address that follows the master; an open
- * connection stays at the same node.
+ * There are two nodes, a master and a replica.  The replica has all data at once, and gives its subscribers all
+ * messages of the master.  New connections come to the master, as by an address that follows the master; an open
+ * connection stays with its node.
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
@@ -22,7 +22,7 @@ void server_end(void);
 
 int server_count(void);
 
-/* False: what one of several servers stores says nothing about the locks, so the processes alone are judged. */
+/* False if what one of several servers stores says nothing about the locks, so that only the processes are judged. */
 bool server_is_judged(void);
 
 /* Chooses a server, by its number modulo their count; an event of a server chooses that server. */
@@ -77,8 +77,8 @@ void server_load(int64_t for_ns);
 
 void server_set_clock(int64_t us); /* ahead of true time, from the beginning on */
 void server_step_clock(int64_t us);
-bool server_is_clock_behind(void); /* behind its highest time, so that ended keys may live again */
-bool server_right_clock(void);     /* no longer behind its highest time; true if the clock was behind */
+bool server_is_clock_behind(void); /* below its highest time, so that expired keys may live again */
+bool server_right_clock(void);     /* no longer below its highest time; true if it was */
 void server_set_full(bool is_full);
 void server_flush_scripts(void);
 void server_flush_data(void);
@@ -99,7 +99,7 @@ struct store *server_store(void);
 int64_t server_now_us(void);
 uint64_t server_now_token(void); /* the token made from the clock */
 
-/* Tells if the master knows a subscriber of the process's inbox. */
+/* True if the master knows a subscriber of the process's inbox. */
 bool server_hears(struct text uuid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Declarations that the parts of the servers share: server.c, and replicas.c for a group beside sentinels. */
+/* Declarations that the parts of the servers share: server.c, and replicas.c for a group with sentinels. */
 #ifndef SIM_SERVER_PARTS_H
 #define SIM_SERVER_PARTS_H
 
@@ -11,7 +11,7 @@ struct node {
     uint32_t known_scripts; /* a set of bits */
 };
 
-/* A server: two nodes, one of which is the master.  Beside sentinels and in a Cluster one node is used. */
+/* A server: two nodes, one of which is the master.  With sentinels and in a Cluster one node is used. */
 struct server {
     struct store store, copy;
     struct node nodes[2], *master;

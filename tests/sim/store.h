@@ -50,7 +50,7 @@ void store_copy(struct store *to, const struct store *from);
 /* The same keys with the same contents and ends. */
 bool store_is_same(struct store *store, struct store *other);
 
-/* A key of `from` comes in the place of the key of that name; the second: and is gone there. */
+/* A key of `from` replaces the key with that name; in the second, it is then gone from `from`. */
 void store_copy_key(struct store *to, const struct key *key);
 void store_move_key(struct store *to, struct store *from, const struct key *key);
 

@@ -30,7 +30,7 @@ struct side {
 
 static struct side whole, cut_short;
 static int64_t now_us = INT64_C(1700000000000000);
-static bool is_mutated; /* the sides are to differ */
+static bool is_mutated; /* the sides should differ */
 
 /* Only the process "a" has an inbox. */
 static int subscribers(void *user, struct text channel)
@@ -57,7 +57,7 @@ static int publish(void *user, struct text channel, struct text message)
     return subscribers(user, channel);
 }
 
-/* Returns the reply in the words of the wire, to be freed. */
+/* Returns the reply in the wire's format, to be freed. */
 static char *run(struct side *side, const char *script, const struct call *call)
 {
     struct site site = {
@@ -82,7 +82,7 @@ static char *run(struct side *side, const char *script, const struct call *call)
     return reply.data;
 }
 
-/* What must be the same: all but the fields and lives of keys that tell the way. */
+/* What must be the same: everything except fields and lifetimes of keys that show the way taken. */
 static const char outcome[] = "local out = { redis.call('EXISTS', KEYS[1]) }\n"
                               "for _, field in ipairs({ 'hold', 'token', 'health', 'depth', 'debt ' .. KEYS[5] }) do\n"
                               "  out[#out + 1] = redis.call('HGET', KEYS[2], field) or ''\n"
@@ -112,7 +112,7 @@ static bool is_hint(const char *script, const struct call *call, const char *one
            strcspn(other + length - 3, "12") == 0;
 }
 
-/* Adds the words of a reply to `words`, each with a space behind: of an array, or of one text with words. */
+/* Adds the words of a reply to `words`, each followed by a space: of an array, or of one text with words. */
 static void add_words(struct bytes *words, const char *reply)
 {
     for (const char *line = reply; *line; line = strchr(line, '\n') + 1) {
@@ -180,7 +180,7 @@ static void begin_empty(void)
     whole.told.length = cut_short.told.length = 0;
 }
 
-/* Time passes: mostly little; at times so much that waiters are silent or gone, or leases end. */
+/* Time passes: mostly little; sometimes enough for waiters to be silent or gone, or for leases to end. */
 static void let_time_pass(void)
 {
     now_us += 1 + (int64_t)random_below(1000);
@@ -216,7 +216,7 @@ static void test_scripts_do_the_same_without_their_short_ways(void **state)
 
 /*
  * The comparison notices a change of each short way.  The last change shows after some 40 000 calls, too late for the
- * short run, which checks alone that the script still has the line.
+ * short run, which only checks that the script still has the line.
  */
 static void test_scripts_differ_when_a_short_way_is_changed(void **state)
 {

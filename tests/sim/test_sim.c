@@ -78,7 +78,7 @@ struct batch {
     struct counters *done; /* in memory shared with the test */
 };
 
-/* Runs a batch; the exit status tells if every promise was kept. */
+/* Runs a batch; the exit status says whether every promise was kept. */
 static int run_batch(struct batch *batch)
 {
     memset(&counters, 0, sizeof counters);
@@ -232,7 +232,7 @@ static void test_sim_keeps_every_promise_when_the_store_is_a_plain_one(void **st
     assert_true(counters.messages > seeds && counters.renewals > seeds && counters.deaths > 0);
 }
 
-/* Three or five servers, each with faults of its own, also such as lose data: what processes can see. */
+/* Three or five servers, each with its own faults, even ones that lose data: what processes can see. */
 static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
     assert_true(counters.fast_locks > 0 && counters.deaths > 0 && counters.losses > 0);
 }
 
-/* One server denies holds, queues and releases, has tokens ahead of the clock, and tells of grants for nothing. */
+/* One server denies holds, queues and releases, has tokens ahead of the clock, and announces grants that never were. */
 static void test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies(void **state)
 {
     uint64_t seeds = count_from("DM_SIM_SEEDS", 15, 10000);
@@ -257,7 +257,7 @@ static void test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies(void **s
     assert_true(counters.lies > 100 * seeds);
 }
 
-/* A group of three servers with replication that lags, and three sentinels with views of their own. */
+/* A group of three servers with replication that lags, and three sentinels that each have their own view. */
 static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
 {
     uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000);
@@ -273,7 +273,7 @@ static void test_sim_keeps_every_promise_when_there_are_sentinels(void **state)
 /* Three shards whose replicas take over, and slots that move between them with locks, queues and conditions. */
 static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
 {
-    uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000); /* three seeds alone hold too little */
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000); /* three seeds would contain too little */
 
     (void)state;
     begin();
@@ -284,7 +284,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
     assert_true((counters.deaths > 0 && counters.switches > seeds / 2) || SHARE > 1); /* five seeds have few */
 }
 
-/* A hold that all replicas have confirmed needs neither the sentinels' word nor a grace. */
+/* A hold that all replicas have confirmed needs neither the sentinels' vote nor a grace. */
 static void test_sim_keeps_every_promise_when_all_replicas_confirm(void **state)
 {
     uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000);
@@ -301,7 +301,7 @@ static void test_sim_keeps_every_promise_when_all_replicas_confirm(void **state)
 
 /*
  * Findings 95 and 96, of quorums; the seeds of 94 are 9 and 27.  7619 and 28511 were faults of the simulator: a tenure
- * that became another process's, and an older copy that comes back behind a step of the clock.
+ * that became another process's, and an older copy that comes back after a step of the clock.
  */
 static void test_sim_keeps_every_promise_at_seeds_that_failed_once(void **state)
 {

@@ -95,7 +95,7 @@ static void test_sim_notices_a_defect_when_the_store_is_a_plain_one(void **state
     must_break("plain: a release names the caller", NULL, RELEASES_NAME_CALLERS, "I3");
 }
 
-/* The plain store's marks: told of the first waiter, and no death. */
+/* The plain store's marks: notified of the first waiter, and no death. */
 static void test_sim_notices_a_defect_when_the_plain_store_marks_holds(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
     must_break_when("quorum: new servers without grace", NULL, SERVER_HAS_NO_GRACE, "I1 I2", true);
 }
 
-/* Any two majorities of three may have just this server in common: SECURITY.md promises no more. */
+/* Any two majorities of three may share just this server: SECURITY.md promises no more. */
 static void test_sim_notices_when_a_server_of_a_quorum_grants_to_everybody(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ static redisContext *real;
 static redisContext *real_inbox, *real_monitor;
 static struct store store;
 static struct scripting *scripting;
-static bool is_mutated;                     /* the sides are to differ */
+static bool is_mutated;                     /* the sides should differ */
 static const char *poll_text = dm_lua_poll; /* the simulated side's script poll */
 static int64_t sim_now_us = INT64_C(1700000000000000);
 
@@ -71,7 +71,7 @@ static bool is_same_number(long long in_real, long long in_sim)
     return in_real == in_sim;
 }
 
-/* Tells if two texts are the same, with numbers compared by is_same_number(). */
+/* True if two texts are the same; numbers are compared by is_same_number(). */
 static bool is_same(const char *in_real, const char *in_sim)
 {
     while (*in_real && *in_sim) {

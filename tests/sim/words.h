@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The words of commands, out of the bytes of a link. */
+/* The words of commands, from the bytes of a link. */
 #ifndef SIM_WORDS_H
 #define SIM_WORDS_H
 

@@ -41,7 +41,7 @@ static uint32_t below(uint32_t limit)
 
 /* ---- objects ----------------------------------------------------------------------------- */
 
-/* In a Cluster each name has a slot of its own. */
+/* In a Cluster each name has its own slot. */
 static char group_of(int name)
 {
     return cluster_is_there() ? (char)('a' + name) : 'g';
@@ -103,7 +103,7 @@ static unsigned depth_of(const struct dm_claim *claim)
     return claim->tenure ? dm_tenure_depth(claim->tenure) : claim->hold.depth;
 }
 
-/* Tells if the caller certainly owns the mutex, as dmutex_remaining_np() does. */
+/* True if the caller certainly owns the mutex, as dmutex_remaining_np() says. */
 static bool is_owner(const char *key)
 {
     struct dm_claim *claim = own_claim(key);
@@ -120,7 +120,7 @@ static void say(const char *what, int name)
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-/* Mends the mutex after a death, mostly; without mending, the next unlock makes the mutex unusable. */
+/* Usually makes the mutex consistent after a death; otherwise the next unlock makes it unusable. */
 static void mend(const struct dm_target *target)
 {
     counters.deaths++;
@@ -133,7 +133,7 @@ static void note_result(const char *what, int name, int result)
     world_note("p%d t%d %s x%d: %d", process_current()->number, (int)thread_current()->self.serial, what, name, result);
 }
 
-/* As dmutex_token_np(): a quorum's token is told once a majority has it. */
+/* As dmutex_token_np(): a quorum's token is known once a majority has it. */
 static struct dm_claim *ask_token(const struct dm_target *target, struct dm_claim *claim)
 {
     if (!claim->hold.is_token_soft || below(2))
@@ -191,7 +191,7 @@ static dmutex_t object_of(const struct dm_target *target)
     return mutex;
 }
 
-/* Others may have the state lock for a while: a loss that they find then is none of the misled thread's. */
+/* Others may have the state lock for a while: a loss that they find then is not the misled thread's. */
 static void put_back(struct thread *thread)
 {
     check_misled(thread, dm_self_fast.misled);
@@ -321,7 +321,7 @@ static int signal_one(int name, bool is_broadcast)
     return result;
 }
 
-/* Locks once more; if the hold was lost meanwhile, a new hold begins. */
+/* Locks once more; if the hold has been lost, a new hold begins. */
 static bool relock(int name, const struct dm_target *target)
 {
     int result;
@@ -336,7 +336,7 @@ static bool relock(int name, const struct dm_target *target)
 
 /* ---- jobs -------------------------------------------------------------------------------- */
 
-/* Holds a name for a short time, even if the hold is lost meanwhile. */
+/* Holds a name for a short time, even if the hold is lost. */
 static void visit(int name)
 {
     struct dm_target target = target_of(name);
@@ -388,7 +388,7 @@ static void consume(int name)
         result = wait_on(name, &target, is_endless);
     if (!is_owner(target.key))
         are_signals_excused = true; /* hold lost, after a signal perhaps: the signal's ticket stays */
-    else if (guarded[name].tickets > 0 && result != ETIMEDOUT) /* a consumer told ETIMEDOUT does not look again */
+    else if (guarded[name].tickets > 0 && result != ETIMEDOUT) /* a consumer that gets ETIMEDOUT does not look again */
         guarded[name].tickets--;
     unlock(name, &target);
 }

@@ -25,11 +25,11 @@ struct process *work_add_process(void);
 /* Counts threads not yet ended, and describes one such thread. */
 int work_threads_left(const char **ret_what);
 
-/* When all is quiet: no thread will hand out tickets any more.  In an own process. */
+/* When everything is quiet, no thread will hand out tickets any more.  In a separate process. */
 void work_close(void);
 bool work_is_closed(void);
 
-/* Looks for a lost wake-up: a waiter sleeps beside a ticket, and no fault is to blame. */
+/* Looks for a lost wake-up: a waiter sleeps although there is a ticket, and no fault is to blame. */
 void work_check_sleepers(void);
 
 /* Allows lost signals from here on: a failover has lost data. */

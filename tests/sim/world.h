@@ -21,7 +21,7 @@ int64_t world_now(void);
 typedef void (*world_event)(void *object, uint64_t number);
 void world_at(int64_t when_ns, world_event what, void *object, uint64_t number);
 
-/* The next event; false if there is none before `until_ns`, which is now then. */
+/* The next event; false if there is none before `until_ns`, which is then the current time. */
 bool world_step(int64_t until_ns);
 
 /* ---- chance: one stream for each use, so that one use does not change another ------------------ */
@@ -35,7 +35,7 @@ bool chance_one_in(enum chance which, uint32_t n);
 /* Mostly short, seldom up to `most`. */
 int64_t chance_delay(enum chance which, int64_t usual, int64_t most);
 
-/* The speed of the processes' clocks in the run, in millionths; 0: each clock has an own speed. */
+/* The speed of the processes' clocks in the run, in millionths; 0: each clock has its own speed. */
 void world_set_rate(int64_t ppm);
 int64_t world_rate(void);
 
@@ -66,11 +66,11 @@ struct counters {
     uint64_t faults, fault_kinds[32];
     uint64_t states, checks;
     uint64_t brief_locks, brief_unlocks;              /* calls that took the state lock twice */
-    uint64_t fast_locks, fast_unlocks, fast_mistakes; /* without the state lock; entered in vain */
-    uint64_t switches;                                /* failovers, beside sentinels or of shards */
+    uint64_t fast_locks, fast_unlocks, fast_mistakes; /* without the state lock; entered in error */
+    uint64_t switches;                                /* failovers, with sentinels or of shards */
     uint64_t slot_moves;                              /* in a Cluster */
     uint64_t lies;                                    /* of a server of a quorum */
-    uint64_t put_back;                                /* holds, by renewals, beside waiters of a condition */
+    uint64_t put_back;                                /* holds, by renewals, while others wait on a condition */
     uint64_t confirmed, unconfirmed;                  /* answers to WAIT: enough replicas, or not */
 };
 extern struct counters counters;

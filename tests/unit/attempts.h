@@ -101,7 +101,7 @@ static inline uint64_t settled_at(int64_t ms)
     return quorum.token;
 }
 
-/* The answer of a server that was born so long ago, by its clock, which shows 2000 s. */
+/* The answer of a server that was born this long ago, by its clock, which shows 2000 s. */
 static inline void answer_newly(int server, enum dm_quorum_question question, int64_t sent_ms, enum dm_verdict verdict,
                                 int64_t age_ms)
 {

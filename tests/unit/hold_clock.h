@@ -46,7 +46,7 @@ static inline int begin_usual(void **state)
     return begin(LEASE_MS, 0);
 }
 
-/* The thread's question, or, if there is one already or nothing to ask, a question beside the plan. */
+/* The thread's question or, if there is one already or nothing to ask, an additional question. */
 static inline uint64_t send_at(int64_t ms)
 {
     bool is_wanted = dm_hold_wants(&hold, at(ms)) == DM_WANTS_ACQUIRE;

@@ -40,7 +40,7 @@ static void test_command_is_an_array_of_its_arguments_when_formatted(void **stat
     dm_args_free(&args);
 }
 
-/* A command that has no effect stands before, and its reply is counted as one that nobody wants. */
+/* A command without effect comes first, and its reply is counted as one that nobody wants. */
 static void test_command_comes_after_another_when_its_news_go_first(void **state)
 {
     static const char plain[] = "*1\r\n$4\r\nPING\r\n";
@@ -54,7 +54,7 @@ static void test_command_comes_after_another_when_its_news_go_first(void **state
     assert_bytes(&args, plain, sizeof plain - 1, 0);
     args.is_news_first = true;
     assert_bytes(&args, behind_id, sizeof behind_id - 1, 1);
-    args.is_asking = true; /* ASKING is for the next command alone */
+    args.is_asking = true; /* ASKING only applies to the next command */
     assert_bytes(&args, behind_asking, sizeof behind_asking - 1, 1);
     dm_args_free(&args);
 }
@@ -116,7 +116,7 @@ static void test_command_is_whole_when_it_has_many_arguments(void **state)
     dm_args_free(&args);
 }
 
-/* Random bytes go out unchanged, marked by the length alone. */
+/* Random bytes go out unchanged, delimited only by their length. */
 static void test_command_can_be_read_back_when_its_arguments_are_random(void **state)
 {
     int commands = rounds(5000);

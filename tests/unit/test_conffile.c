@@ -112,7 +112,7 @@ static void test_an_absent_file_says_nothing(void **state)
     assert_string_equal(conf.url, "");
 }
 
-/* A mistake is told with file, line and reason, or with the values that could stand there. */
+/* A mistake is reported with file, line and reason, or with the values that are allowed. */
 static void test_a_mistake_is_reported_with_its_line(void **state)
 {
     static const struct {

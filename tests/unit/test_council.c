@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stores/redis/sentinel/council: when a word of the sentinels counts, for how long, and who has a vote. */
+/* stores/redis/sentinel/council: when a vote of the sentinels counts, for how long, and who has a vote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void test_a_vote_counts_from_a_majority_on(void **state)
     assert_string_equal(council.word.host, here.host);
 }
 
-/* The older of two questions bounds the word of two: the newest alone would let one sentinel decide. */
+/* The older of two questions bounds the vote of two: the newest alone would let one sentinel decide. */
 static void test_a_vote_counts_from_the_oldest_question_of_the_majority(void **state)
 {
     (void)state;
@@ -101,7 +101,9 @@ static void test_one_other_answer_is_doubt(void **state)
     assert_int_equal(says(1, &here, 31), DM_COUNCIL_WORD);
 }
 
-/* One that says now this master, now that one, is heard now and then: else it could close each connection. */
+/*
+ * A sentinel that alternates between masters is heard only from time to time; otherwise it could close each connection.
+ */
 static void test_a_sentinel_that_flips_makes_no_doubt_for_a_while(void **state)
 {
     (void)state;
@@ -133,7 +135,7 @@ static void test_another_master_is_doubt_before_it_is_a_vote(void **state)
     assert_int_equal(says(1, &there, 30), DM_COUNCIL_WORD);
 }
 
-/* A sentinel that goes on to say another master has been heard, and is outvoted. */
+/* A sentinel that keeps naming another master has been heard, and is outvoted. */
 static void test_a_sentinel_that_differs_for_long_is_outvoted(void **state)
 {
     (void)state;
@@ -176,7 +178,7 @@ static void test_the_number_rises_with_the_address(void **state)
     assert_false(dm_council_is_fresh(&council, first, 22));
 }
 
-/* The same address again keeps its number: a connection that has stayed is to the same server. */
+/* If the same address comes back, it keeps its number: a connection that has stayed is to the same server. */
 static void test_the_number_stays_when_the_address_comes_back(void **state)
 {
     uint64_t first;
@@ -224,7 +226,7 @@ static void test_the_number_rises_with_the_epoch_of_a_majority(void **state)
     assert_true(dm_council_is_fresh(&council, first + 1, 21));
 }
 
-/* A majority of which one sentinel tells an earlier epoch, or none, does not take the later epoch back. */
+/* If one sentinel of a majority reports an earlier epoch, or none, the later epoch is not taken back. */
 static void test_an_epoch_does_not_fall(void **state)
 {
     uint64_t first;
@@ -243,7 +245,7 @@ static void test_an_epoch_does_not_fall(void **state)
 
 /*
  * Replaced, promoted, replaced and promoted again: one sentinel has heard of it, and one that is cut off from the
- * others still tells the first promotion.
+ * others still reports the first promotion.
  */
 static void test_sentinels_of_different_epochs_do_not_agree(void **state)
 {
@@ -261,7 +263,7 @@ static void test_sentinels_of_different_epochs_do_not_agree(void **state)
     assert_false(dm_council_is_fresh(&council, council.number, 200));
 }
 
-/* Where nobody has the right to ask for the epoch, one sentinel that tells one begins no grace. */
+/* If nobody has the right to ask for the epoch, one sentinel that reports one starts no grace. */
 static void test_one_sentinel_makes_no_epoch(void **state)
 {
     (void)state;
@@ -300,7 +302,7 @@ static struct dm_other other_of(int id)
     return other_at(id, "10.0.1.1");
 }
 
-/* Sentinel `index` names the sentinels first to last by their ids, except itself, so often. */
+/* Sentinel `index` names the sentinels first to last by their ids, except itself, `times` times. */
 static void names(int index, int first, int last, int times)
 {
     struct dm_other others[DM_COUNCIL_MOST + 10];
@@ -350,7 +352,7 @@ static void test_a_learned_sentinel_votes_when_the_only_listed_one_names_it(void
     assert_int_equal(says(2, &here, 10), DM_COUNCIL_WORD);
 }
 
-/* One of three lists twelve others of its own: the majority is what it was. */
+/* One of three lists twelve others of its own: the majority stays as it was. */
 static void test_no_sentinel_is_learned_when_only_a_minority_names_it(void **state)
 {
     (void)state;
@@ -428,7 +430,7 @@ static void test_a_sentinel_that_is_listed_twice_has_one_vote(void **state)
     assert_int_equal(says(2, &here, 10), DM_COUNCIL_WORD);
 }
 
-/* The liar stands at the place of the third, which the others know, and tells us another id, or an id of another. */
+/* The liar is at the address of the third, which the others know, and says that it has another id, or another's id. */
 static void test_a_sentinel_with_two_ids_has_one_vote(void **state)
 {
     (void)state;
@@ -459,7 +461,7 @@ static void test_a_stranger_at_the_place_of_a_learned_sentinel_has_no_vote(void 
     assert_int_equal(says(2, &here, 20), DM_COUNCIL_WORD);
 }
 
-/* A listed sentinel that is gone, and that the others still know, counts once: one of three may be gone. */
+/* A listed sentinel that is gone, but that the others still know, counts once: one of three may be gone. */
 static void test_a_listed_sentinel_that_is_gone_counts_once(void **state)
 {
     (void)state;
@@ -526,7 +528,7 @@ static void test_sentinels_without_a_place_count_in_the_majority(void **state)
     assert_int_equal(says(8, &here, 10), DM_COUNCIL_WORD);
 }
 
-/* Another sentinel answers at an address, for instance behind a name that was moved: it has not said anything yet. */
+/* Another sentinel answers at an address, for example because a name was moved: it has not voted yet. */
 static void test_the_answer_of_a_former_sentinel_does_not_count_for_the_next(void **state)
 {
     (void)state;
@@ -550,7 +552,7 @@ static void test_a_sentinel_is_forgotten_when_no_majority_names_it(void **state)
     }
     assert_int_equal(dm_council_size(&council), 5);
     names(1, 0, 3, 1);
-    assert_int_equal(dm_council_size(&council), 5); /* a list or two are no proof: it is found anew soon */
+    assert_int_equal(dm_council_size(&council), 5); /* a list or two prove nothing: it is soon found again */
     names(0, 0, 3, 1000);
     assert_true(dm_council_is_forgotten(&council, 4));
     assert_int_equal(dm_council_size(&council), 4); /* the third has not been reset, or lies */
@@ -598,7 +600,7 @@ static int agreeing(int count, int64_t now, unsigned master)
     return agree;
 }
 
-/* Whatever was said in whatever order: a word that counts is that of a majority who were asked lately. */
+/* Whatever was said in whatever order, a vote that counts is that of a majority who were asked recently. */
 static void test_a_fresh_vote_needs_a_majority(void **state)
 {
     const struct dm_master *const masters[] = { &here, &there, &none };
@@ -658,7 +660,7 @@ static void tell_lists(int listed, int liars)
     }
 }
 
-/* Who answers at the place of that index: a liar, if it is a liar's place or a place of liars alone. */
+/* Whether a liar answers at that index: it is a liar's, or one of liars only. */
 static bool is_liars(int index, int listed, int liars)
 {
     const struct dm_opinion *opinion = &council.opinions[index];
@@ -683,8 +685,8 @@ static void answer(int index, int listed, int liars, int64_t now)
 }
 
 /*
- * A minority of the listed says anything: ids, lists, masters, epochs, in any order.  The word is never theirs, and
- * there is a word as long as the others answer.
+ * A minority of the listed says anything: ids, lists, masters, epochs, in any order.  The vote is never theirs, and
+ * there is a vote as long as the others answer.
  */
 static void test_a_minority_of_liars_neither_decides_nor_stops_the_rest(void **state)
 {

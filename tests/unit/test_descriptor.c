@@ -21,8 +21,8 @@ static uint64_t rings_of(int bell)
 }
 
 /*
- * Finding 54: a bell that is opened anew gets no number that another closed bell had, because the other bell's owner
- * would go on using that number.
+ * Finding 54: a bell that is reopened does not get the number of another closed bell, whose owner would continue to use
+ * that number.
  */
 static void test_a_bell_is_answered_by_its_owner_alone_when_all_were_closed(void **state)
 {
@@ -42,7 +42,7 @@ static void test_a_bell_is_answered_by_its_owner_alone_when_all_were_closed(void
         close(bells[i]);
 }
 
-/* A bell that its owner has closed for good rings nowhere, and opens nothing. */
+/* A bell that its owner has closed rings nowhere, and opens nothing. */
 static void test_a_bell_stays_closed_once_its_owner_has_closed_it(void **state)
 {
     int bell = DM_BELL_GONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stores/redis/cluster/fleet: which node a request goes to, behind redirects.  No server is there: nothing is ever
+ * stores/redis/cluster/fleet: which node a request goes to, after redirects.  There is no server: nothing is ever
  * answered.
  */
 #include <setjmp.h>
@@ -137,7 +137,7 @@ static void test_notes_are_bounded_when_many_requests_are_sent_on(void **state)
     assert_ptr_not_equal(node_for(key), first);
 }
 
-/* A node that names ever other addresses fills the fleet, and no more. */
+/* A node that keeps naming other addresses fills the fleet, and no more. */
 static void test_nodes_are_bounded_when_redirects_keep_naming_others(void **state)
 {
     struct dm_member *first = first_node();
@@ -149,7 +149,7 @@ static void test_nodes_are_bounded_when_redirects_keep_naming_others(void **stat
     assert_int_equal(atoi(node_for(KEY)->node.place.port), DM_FLEET_MOST + 1);
 }
 
-/* So long that requests to a node that serves nothing any more have had their answers. */
+/* Long enough for requests to a node that no longer serves anything to have their answers. */
 static void let_rest(void)
 {
     for (unsigned i = 0; i < fleet.count; i++)
@@ -175,7 +175,7 @@ static void test_a_node_that_serves_nothing_makes_room(void **state)
     assert_string_equal(ahead->node.place.port, "3");
 }
 
-/* CLUSTER SLOTS of so many masters, at ports from `port` on, with a slot each. */
+/* CLUSTER SLOTS of this many masters, at ports from `port` on, with a slot each. */
 static bool take_masters(int count, int port)
 {
     char *text = malloc((size_t)count * 100 + 100), *at = text;
@@ -197,7 +197,7 @@ static bool take_masters(int count, int port)
     return is_taken;
 }
 
-/* No Cluster has so many: a node lies, and another one's maps put it right. */
+/* No Cluster has this many: a node lies, and the map of another one corrects it. */
 static void test_a_map_of_too_many_masters_is_reported_and_corrected(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Asserts that the words stand in the round's commands, in order; "" ends the list. */
+/* Asserts that the round's commands contain these words, in order; "" ends the list. */
 static void assert_round(const char *const *words)
 {
     struct dm_command round = dm_greeting_round(&greeting);
@@ -99,7 +99,7 @@ static void greet(int id, const char *run_id)
     assert_true(take_info(run_id, "noeviction"));
     assert_true(take(":1000000\r\n"));
     assert_true(take(":900000\r\n"));
-    assert_int_equal(greeting.step_count, 5); /* so many replies the link awaits */
+    assert_int_equal(greeting.step_count, 5); /* how many replies the link waits for */
     assert_int_equal(greeting.server.since_us, 900000);
 }
 
@@ -120,7 +120,7 @@ static void test_greeting_does_not_ask_since_when_where_there_is_no_grace(void *
     }
 }
 
-/* A server that does not tell the age can be used, without grace. */
+/* A server that does not reveal its age can be used, without grace. */
 static void test_greeting_goes_on_without_grace_when_the_server_does_not_say(void **state)
 {
     struct dm_command round;
@@ -363,7 +363,9 @@ static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
     }
 }
 
-/* The version is told before the scripts, which an old server cannot compile.  Redis 6 takes one section of INFO. */
+/*
+ * The version is reported before the scripts, which an old server cannot compile.  Redis 6 takes one section of INFO.
+ */
 static void test_greeting_refuses_the_server_when_it_is_too_old(void **state)
 {
     static const char *const answers[] = { "-ERR syntax error\r\n", "$31\r\n# Server\r\nredis_version:6.2.5\r\n\r\n" };
@@ -381,7 +383,7 @@ static void test_greeting_refuses_the_server_when_it_is_too_old(void **state)
     assert_true(take(MASTER) && take(":11\r\n") && take("$32\r\n# Server\r\nredis_version:10.0.1\r\n\r\n"));
 }
 
-/* The greeting goes on if the server permits neither the connection's number nor INFO. */
+/* The greeting succeeds even if the server permits neither the connection's number nor INFO. */
 static void test_greeting_goes_on_when_only_an_optional_command_is_refused(void **state)
 {
     (void)state;
@@ -400,7 +402,7 @@ static void count_line(int level, const char *message, void *user)
     *(int *)user += level == DMUTEX_LOG_WARN;
 }
 
-/* Greets a server that tells the run id, but no age and no connection number, and refuses CLIENT KILL. */
+/* Greets a server that reveals its run id, but neither its age nor a connection number, and refuses CLIENT KILL. */
 static void greet_in_vain(void)
 {
     greeting.client_id = 11; /* as if CLIENT ID had been permitted */

@@ -183,7 +183,7 @@ static void test_hold_is_certain_for_longer_when_a_newer_poll_says_owned(void **
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* The head polls just after the owner's lease can end; the waiters behind the head poll a little later, each. */
+/* The head polls just after the owner's lease can end; the waiters after it poll a little later, one by one. */
 static void test_hold_polls_after_the_owners_lease_when_queued(void **state)
 {
     static const struct {
@@ -269,7 +269,7 @@ static void test_hold_polls_with_pauses_when_the_store_says_again_and_again(void
     }
 }
 
-/* A waiter told to ask, or deaf for a while, polls at once. */
+/* A waiter that gets the message to ask, or was deaf for a while, polls at once. */
 static void test_hold_polls_at_once_when_told_to_ask(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_hold_polls_at_once_when_told_to_ask_before_it_is_queued(void **
     assert_int_equal(pass_time(20), DM_WANTS_POLL);
 }
 
-/* A holder told to ask, as after a break of the connection, renews at once. */
+/* A holder that must ask, as after a break of the connection, renews at once. */
 static void test_hold_renews_at_once_when_told_to_ask(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void test_hold_renews_at_once_when_told_to_ask(void **state)
     assert_certain_until(CERTAIN_MS);
 }
 
-/* An attempt that neither waits nor holds plans nothing when told to ask. */
+/* An attempt that neither waits nor holds plans nothing when it is asked to ask. */
 static void test_hold_ignores_being_told_to_ask_when_it_is_over(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void test_hold_ignores_being_told_to_ask_when_it_is_over(void **state)
     assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
 }
 
-/* A waiter that the store has forgotten asks anew under another serial, and keeps the place in the queue. */
+/* A waiter that the store has forgotten asks again under another serial, and keeps its place in the queue. */
 static void test_hold_takes_a_new_serial_and_keeps_its_place_when_unknown(void **state)
 {
     uint64_t old = send_at(0);
@@ -329,8 +329,8 @@ static void test_hold_takes_a_new_serial_and_keeps_its_place_when_unknown(void *
 }
 
 /*
- * A timed waiter sent the end of its wait behind the poll, and got no answer: the claim goes on for the next thread of
- * the line, which would wait for ever without a poll.
+ * A timed waiter sent the end of its wait after the poll, and got no answer: the claim continues for the next thread of
+ * the line, which would wait forever without a poll.
  */
 static void test_hold_polls_again_when_unknown_crosses_a_later_request(void **state)
 {
@@ -359,7 +359,7 @@ static void test_hold_ignores_unknown_when_it_is_not_queued(void **state)
     assert_int_equal(hold.phase, DM_ASKING);
 }
 
-/* The attempt goes on asking without an answer to the first request. */
+/* The attempt keeps asking if there is no answer to the first request. */
 static void test_hold_goes_on_asking_when_there_is_no_answer(void **state)
 {
     (void)state;

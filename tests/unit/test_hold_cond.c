@@ -80,7 +80,7 @@ static void test_hold_polls_no_later_when_told_again_that_it_waits(void **state)
     assert_int_equal(dm_hold_next_ns(&hold), at(1 + THIRD_MS));
 }
 
-/* A waiter on a condition polls at once when told to ask: after a new subscription, or if nobody can own the mutex. */
+/* A waiter on a condition that must ask polls at once: after a new subscription, or if nobody can own the mutex. */
 static void test_hold_polls_at_once_when_told_to_ask_while_it_waits(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -153,7 +153,7 @@ static void test_hold_is_over_when_refused_while_it_waits(void **state)
     }
 }
 
-/* I4: an attempt given back during a wait is over; late messages make the attempt neither wait nor hold. */
+/* I4: an attempt given back during a wait is over; late messages make it neither wait nor hold. */
 static void test_hold_is_over_when_given_back_while_it_waits(void **state)
 {
     uint64_t request = wait_on_condition();
@@ -217,7 +217,7 @@ static void test_hold_is_queued_when_an_answer_says_so(void **state)
     assert_int_equal(dm_hold_next_ns(&hold), at(302 + 101));
 }
 
-/* A waiter told to ask and then signalled still polls at once. */
+/* A waiter that must ask and is then signalled still polls at once. */
 static void test_hold_asks_at_once_when_signalled_after_being_told_to_ask(void **state)
 {
     (void)state;

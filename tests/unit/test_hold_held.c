@@ -108,7 +108,7 @@ static void test_hold_renews_with_pauses_when_the_store_says_again_and_again(voi
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Failure 5: the hold goes on when a repeated renewal is confirmed in time. */
+/* Failure 5: the hold continues if a repeated renewal is confirmed in time. */
 static void test_hold_goes_on_when_a_later_renewal_is_confirmed(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static unsigned renewed_with_waiter(uint64_t request, int64_t ms)
     return step(DM_EV_RENEWED, request, &(struct dm_answer){ .verdict = DM_SAYS_OWNED, .has_waiter = true }, ms);
 }
 
-/* A message, or the answer to a renewal, says that another attempt waits; the hold goes on. */
+/* A message, or the answer to a renewal, says that another attempt waits; the hold continues. */
 static void test_hold_is_wanted_when_the_store_says_so(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_hold_stays_wanted_when_a_renewal_met_no_waiter(void **state)
     assert_true(hold.is_wanted);
 }
 
-/* An unconfirmed renewal tells nothing of waiters. */
+/* An unconfirmed renewal says nothing about waiters. */
 static void test_hold_is_not_wanted_when_the_renewal_was_not_confirmed(void **state)
 {
     struct dm_answer again = { .verdict = DM_SAYS_AGAIN, .has_waiter = true };
@@ -191,7 +191,7 @@ static void test_hold_is_not_wanted_when_the_renewal_was_not_confirmed(void **st
     assert_false(hold.is_wanted);
 }
 
-/* A waiter hears "wanted" of a hold of before: the next hold begins without. */
+/* A waiter gets "wanted" for an earlier hold: the next hold begins without it. */
 static void test_hold_begins_unwanted_when_the_message_came_before(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void test_hold_begins_unwanted_when_the_message_came_before(void **state)
 
 /* ---- loss -------------------------------------------------------------------------------- */
 
-/* Failure 6: an unconfirmed hold is lost exactly at the end of certainty, told once, and given back. */
+/* Failure 6: an unconfirmed hold is lost exactly at the end of certainty, reported once, and given back. */
 static void test_hold_is_lost_exactly_at_its_deadline_when_unconfirmed(void **state)
 {
     struct dm_event time = { .kind = DM_EV_TIME };
@@ -223,7 +223,7 @@ static void test_hold_is_lost_exactly_at_its_deadline_when_unconfirmed(void **st
     assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
 }
 
-/* A loss before the thread has returned from lock wakes the thread; no loss is told, because no hold was told. */
+/* A loss before the thread has returned from lock wakes the thread; it is not reported, because the hold was not. */
 static void test_hold_wakes_its_thread_when_lost_before_it_entered(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void test_hold_is_lost_at_once_when_a_renewal_says_so(void **state)
     assert_false(dm_hold_is_certain(&hold, at(311)));
 }
 
-/* A hold broken by force is lost when the owner is told. */
+/* A hold broken by force is lost when the owner learns of it. */
 static void test_hold_is_lost_at_once_when_told_so(void **state)
 {
     (void)state;
@@ -422,7 +422,7 @@ static void test_hold_asks_for_the_shortest_lease_when_max_hold_is_very_short(vo
     assert_int_equal(hold.lease_ms, DM_LEASE_MIN_MS);
 }
 
-/* Attack C15: a grant is not lost to the max-hold before the thread has woken up; from then on the max-hold counts. */
+/* Attack C15: a grant is not lost to the max-hold before the thread has woken up; the max-hold counts from then. */
 static void test_hold_stays_held_when_its_thread_wakes_up_after_max_hold(void **state)
 {
     (void)state;
@@ -444,7 +444,7 @@ static void test_hold_polls_by_the_short_lease_when_max_hold_is_shorter(void **s
     assert_int_equal(dm_hold_next_ns(&hold), at(100));
 }
 
-/* dmutex_renew_np(): the max-hold begins anew, and renewals count again. */
+/* dmutex_renew_np(): the max-hold starts again, and renewals count again. */
 static void test_hold_lasts_longer_when_max_hold_is_restarted(void **state)
 {
     (void)state;

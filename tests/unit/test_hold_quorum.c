@@ -53,7 +53,7 @@ static void test_hold_stays_when_a_hint_comes_late(void **state)
     assert_certain_until(CERTAIN_MS);
 }
 
-/* Q6: the token is told once a renewal has confirmed it, and stays told. */
+/* Q6: the token is known once a renewal has confirmed it, and stays known. */
 static void test_a_token_is_soft_until_a_renewal_makes_it_firm(void **state)
 {
     struct dm_answer soft = { .verdict = DM_SAYS_OWNED, .token = 100, .is_token_soft = true };

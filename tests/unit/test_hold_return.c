@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * core/hold, from the end of the hold to the store's word: the release is pending until the store has answered or the
- * lease is over, goes behind the thread's question, and follows the telling of a loss.
+ * core/hold, from the end of the hold to the store's confirmation: the release is pending until the store has answered
+ * or the lease is over, waits for the thread's question, and follows the report of a loss.
  */
 #include "hold_clock.h"
 
@@ -140,7 +140,7 @@ static void test_hold_releases_at_once_when_the_connection_is_back(void **state)
     assert_int_equal(wants(21), DM_WANTS_RELEASE);
 }
 
-/* A release is not wanted any more once the lease has ended the hold, but not before. */
+/* A release is no longer wanted once the lease has ended the hold, but not before. */
 static void test_hold_is_over_when_the_lease_has_ended_before_an_answer(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void test_hold_is_done_when_its_thread_has_left_the_call(void **state)
 
 /* ---- lost unnoticed ---------------------------------------------------------------------- */
 
-/* "Not the owner" to the only release: the hold was broken by force, and the application is told. */
+/* "Not the owner" to the only release: the hold was broken by force, and the application learns of it. */
 static void test_hold_wants_a_report_when_its_only_release_is_refused(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void test_hold_is_released_when_another_server_does_not_know_it(void **st
 
 /* ---- a loss ------------------------------------------------------------------------------ */
 
-/* A loss is told first, then released as a death; an acquire does not name the release before the telling. */
+/* A loss is first reported, then released as a death; an acquire does not name the release before the report. */
 static void test_hold_is_released_after_its_loss_is_reported(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void test_hold_is_released_after_its_loss_is_reported(void **state)
     assert_true(dm_hold_is_done(&hold));
 }
 
-/* A thread that unlocks before the telling leaves telling and release to the loop. */
+/* A thread that unlocks before the report leaves report and release to the loop. */
 static void test_hold_is_reported_and_released_when_its_thread_acknowledges_first(void **state)
 {
     (void)state;
@@ -312,9 +312,9 @@ static void test_hold_is_reported_and_released_when_its_thread_acknowledges_firs
     assert_true(dm_hold_is_done(&hold));
 }
 
-/* ---- behind the question ----------------------------------------------------------------- */
+/* ---- after the question ------------------------------------------------------------------ */
 
-/* Findings 6 and 19: an attempt lost while the thread asks is released behind the answer, not before. */
+/* Findings 6 and 19: an attempt lost while the thread asks is released after the answer, not before. */
 static void test_hold_is_released_after_the_answer_when_lost_in_question(void **state)
 {
     uint64_t question = granted_in_question();
@@ -405,7 +405,7 @@ static void test_hold_is_in_question_when_its_thread_renews_and_leaves(void **st
     assert_false(hold.is_asked);
 }
 
-/* Finding 12: nothing is renewed that is not certain, or that leaves the thread for good. */
+/* Finding 12: nothing is renewed that is not certain, or that its thread has left. */
 static void test_hold_may_not_be_renewed_when_it_is_not_certain(void **state)
 {
     (void)state;
@@ -458,7 +458,7 @@ static void test_hold_is_given_back_in_question_when_the_process_ends(void **sta
     assert_false(dm_hold_is_done(&hold));
 }
 
-/* A thread that ends with a lost hold acknowledges the loss, which is told nevertheless. */
+/* A thread that ends with a lost hold acknowledges the loss, which is reported nevertheless. */
 static void test_hold_is_reported_when_its_thread_ends_after_a_loss(void **state)
 {
     (void)state;

@@ -197,7 +197,7 @@ static void act(struct client *client, unsigned actions)
     if (actions & DM_DO_NEW_SERIAL) {
         dm_hold_rename(&client->hold, ++client->last_serial);
         client->unanswered = 0;
-        if (client->hold.is_asked) /* the thread is told at once, not by an answer to the old serial */
+        if (client->hold.is_asked) /* the thread learns it at once, not from an answer to the old serial */
             feed(client, &(struct dm_event){ .kind = DM_EV_ANSWER, .answer = &nothing });
     }
     want = dm_hold_wants(&client->hold, now_ns);

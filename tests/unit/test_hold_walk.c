@@ -9,7 +9,9 @@
 #define STEPS 400
 #define REQUESTS_MAX (2 * STEPS + 2)
 
-/* The walk's record beside the hold: the requests of the present serial, by number, and the consequences to check. */
+/*
+ * What the walk records besides the hold: the requests of the current serial, by number, and the consequences to check.
+ */
 static struct {
     struct dm_request sent[REQUESTS_MAX];
     uint64_t last;
@@ -177,7 +179,7 @@ static void check_release(const struct dm_hold *before, const struct dm_event *e
         assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), DM_NEVER);
 }
 
-/* The loss of an entered hold is wanted to be told, once, and before the release. */
+/* The loss of an entered hold must be reported, once, and before the release. */
 static void check_telling(const struct dm_hold *before)
 {
     if (before->phase == DM_HELD && before->is_entered && hold.phase == DM_LOST)
@@ -250,7 +252,7 @@ static void step_at_random(void)
     do_step(&(struct dm_event){ .kind = DM_EV_TIME });
 }
 
-/* Whatever the store and the thread say, the invariants hold, and at last the record goes. */
+/* Whatever the store and the thread say, the invariants hold, and in the end the record goes. */
 static void test_hold_keeps_its_promises_when_the_store_says_anything(void **state)
 {
     int walks = rounds(20000);

@@ -31,7 +31,7 @@ static void note(int level, const char *message, void *user)
     lines += strstr(message, "no random numbers") != NULL;
 }
 
-/* The lines about it that a process logs without the two calls; WORDS + 1 if its words are not good either. */
+/* How many lines about it a process logs without the two calls; WORDS + 1 if its words are bad, too. */
 static int lines_without(unsigned one, unsigned other)
 {
     uint64_t words[WORDS] = { 0 };
@@ -62,7 +62,7 @@ static void test_nothing_is_said_when_the_device_can_be_read(void **state)
     assert_int_equal(lines_without(SYS_getrandom, SYS_getrandom), 0);
 }
 
-/* Words that others can guess are told, once. */
+/* Words that others can guess are reported, once. */
 static void test_the_log_says_it_when_there_are_no_random_numbers(void **state)
 {
     (void)state;

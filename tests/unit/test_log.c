@@ -93,7 +93,7 @@ static void test_nothing_is_said_when_the_log_of_a_file_is_for_others(void **sta
 
 /* ---- standard error ---------------------------------------------------------------------- */
 
-/* What a child says to the file that it has in the place of standard error; "" for nothing. */
+/* What a child writes to the file that it has as standard error; "" for nothing. */
 static const char *say_in_place_of_stderr(int fd, int read_end)
 {
     static char said[4096];
@@ -148,7 +148,7 @@ static void test_nothing_is_said_to_a_file_of_data_in_the_place_of_standard_erro
     assert_string_equal(say_in_place_of_stderr(ends[1], ends[0]), "");
 }
 
-/* A program that puts its own log, or a pipe, in the place of standard error is told there. */
+/* A program that replaces standard error with its own log, or with a pipe, gets the lines there. */
 static void test_a_line_reaches_the_log_that_a_program_puts_in_the_place_of_standard_error(void **state)
 {
     int ends[2];

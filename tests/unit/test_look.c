@@ -47,7 +47,7 @@ static void test_a_request_goes_out_while_the_server_is_known(void **state)
     assert_int_equal(dm_look_at_request(&look, BEGUN + 1499 * MS), DM_LOOK_SENDS);
 }
 
-/* The server is known from the question on: what happened behind it the answer does not tell. */
+/* The server is known as of the question: the answer says nothing about what happened after it. */
 static void test_a_request_waits_after_an_idle_second(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void test_a_request_waits_for_a_slow_look_of_another_request(void **state
     assert_int_equal(take(DM_LOOKED_SAME, BEGUN + 900 * MS, true, BEGUN + 1400 * MS), DM_LOOK_SENDS);
 }
 
-/* Finding 128: an answer that lay in the socket of a stopped process tells nothing of the server of now. */
+/* Finding 128: an answer that lay in the socket of a stopped process says nothing about the current server. */
 static void test_waiting_requests_fail_when_the_answer_is_old(void **state)
 {
     int64_t sent_ns = BEGUN + 3000 * MS;
@@ -99,7 +99,7 @@ static void test_the_connection_fails_when_the_server_is_another(void **state)
     }
 }
 
-/* A busy server is none that is known: what waits has no answer to wait for, and the next request looks at once. */
+/* A busy server does not count as known: what waits has no answer to wait for, and the next request checks at once. */
 static void test_a_busy_server_is_asked_again(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * process/keep/metrics: the text, the path, and the moments of writing, under a virtual clock.  The linker's --wrap
- * puts the test's clock, loop and counters in the place of the library's.
+ * process/keep/metrics: the text, the path, and when it is written, under a virtual clock.  The linker's --wrap
+ * replaces the library's clock, loop and counters with the test's.
  */
 #include "../lib/testlib.h"
 

@@ -79,7 +79,7 @@ static void test_a_signal_ends_a_process(void **state)
     }
 }
 
-/* What a program has asked for is not the end, whoever the process is. */
+/* What a program has asked for itself is not the end, whatever process it is. */
 static void test_a_signal_does_what_the_program_has_chosen(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * process/keep/pump with core/ and the orders of process/claims/due, under a virtual clock: when thousands of holds are
- * renewed, and in how many calls.  The store answers at once; the linker's --wrap puts the test's clock and loop in the
- * place of the library's.
+ * renewed, and in how many calls.  The store answers at once; the linker's --wrap replaces the library's clock and loop
+ * with the test's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 #define HOLDS 20000
 #define FIRST UINT64_C(5000000000) /* the number before the first attempt's */
 #define WINDOWS 20                 /* of a lease */
-#define LEASES 8                   /* a run lasts for so long */
+#define LEASES 8                   /* how long a run lasts */
 #define SETTLED 4                  /* leases after which a burst has dissolved */
 
 /* ---- the clock and the loop -------------------------------------------------------------- */
@@ -65,7 +65,7 @@ struct posted {
 static struct posted posted[100], unanswered[1000];
 static int posted_count, unanswered_count;
 
-/* The holds are spread over so many lanes; the last lane's server is silent if there are several. */
+/* The holds are spread over this many lanes; if there are several, the last lane's server is silent. */
 static int lanes = 1;
 
 static int64_t confirmed_ns[HOLDS]; /* of each hold: when the last confirmed request was sent */
@@ -73,7 +73,7 @@ static int late;                    /* renewals later than a third of the lease 
 static int calls;
 static int renewals[LEASES * WINDOWS];
 
-/* The number of the hold stands for the keys. */
+/* The number of the hold replaces its keys. */
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
     int *number = malloc(sizeof *number);
@@ -265,7 +265,7 @@ static void hear_clock(int number, int64_t store_ms)
     free(at);
 }
 
-/* Two servers, whose clocks are an hour apart all the time: only a step of one clock is told. */
+/* Two servers whose clocks are always an hour apart: only a step of one clock is reported. */
 static void test_each_server_has_a_clock_of_its_own(void **state)
 {
     const int64_t hour_ms = 3600 * 1000;

@@ -59,7 +59,7 @@ static void test_bytes_go_out_at_once(void **state)
     assert_int_equal(dm_pipe_pending(&pipe_here), 0);
 }
 
-/* A thread that reads in between flushes too; nobody is told to wait for room in the socket. */
+/* A thread that reads in between flushes, too; nobody has to wait for room in the socket. */
 static void test_bytes_that_are_held_go_out_together_whoever_flushes_them(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void test_bytes_that_are_held_go_out_together_whoever_flushes_them(void *
     assert_int_equal(dm_pipe_pending(&pipe_here), 0);
 }
 
-/* Bytes behind a stop wait for dm_pipe_go_on(), also when a hold ends first. */
+/* Bytes after a stop wait for dm_pipe_go_on(), even if a hold ends first. */
 static void test_bytes_after_a_stop_wait_when_a_hold_ends(void **state)
 {
     (void)state;

@@ -64,7 +64,7 @@ static void test_place_makes_the_folder_when_it_may(void **state)
     close(fd);
 }
 
-/* A path that is relative, ends with '/', leads nowhere or in a circle, or is too long: errno tells the reason. */
+/* A path that is relative, ends with '/', leads nowhere or in a circle, or is too long: errno says which. */
 static void test_place_refuses_when_the_path_leads_nowhere(void **state)
 {
     char name[400];
@@ -204,7 +204,7 @@ static void *connect_alone(void *unused)
     _exit(dm_place_connect(open, "late", SOCK_STREAM, &fault) >= 0 ? 0 : 1);
 }
 
-/* A socket is connected also after the first thread has ended, when /proc/self has no descriptors any more. */
+/* A socket is connected even after the first thread has ended, when /proc/self shows no descriptors any more. */
 static void test_place_connects_when_the_first_thread_has_ended(void **state)
 {
     int listening;

@@ -27,7 +27,7 @@
 static int room;            /* for commands: the link is down afterwards */
 static const char *at_once; /* the reply to each command as it is sent */
 static bool is_sent_by_text;
-static char argument[160]; /* the first behind the keys */
+static char argument[160]; /* the first after the keys */
 static char manner[32];    /* the fifth: an acquire tries, queues, or brings its place back */
 static const char *distrusted;
 
@@ -36,7 +36,7 @@ static struct sent {
     dm_reply_fn handler;
     void *user;
     char script[64];                  /* the first line of a text, or the hash */
-    char keys[DM_KEY_COUNT + 1][160]; /* and the argument behind them */
+    char keys[DM_KEY_COUNT + 1][160]; /* and the argument after them */
 } sent[SENT_MAX];
 static int sent_count;
 
@@ -295,7 +295,7 @@ static void test_posting_marks_the_hold_when_the_renewal_says_so(void **state)
     }
 }
 
-/* "NOSCRIPT": nothing was executed.  The next post of this script sends the text, the post behind the next does not. */
+/* "NOSCRIPT": nothing was executed.  The next post of this script sends the text, the one after that does not. */
 static void test_posting_sends_the_text_when_the_server_does_not_know_the_script(void **state)
 {
     (void)state;
@@ -402,7 +402,7 @@ static void test_posting_asks_for_each_name_when_there_is_a_cluster(void **state
     assert_int_equal(got.answers[2].verdict, DM_SAYS_OWNED);
 }
 
-/* The connection breaks behind the first reply: the other names have no answer. */
+/* The connection breaks after the first reply: the other names have no answer. */
 static void test_posting_keeps_the_answers_of_a_row_when_the_connection_breaks(void **state)
 {
     (void)state;
@@ -480,7 +480,7 @@ static void test_posting_is_redirected_when_the_slot_is_elsewhere(void **state)
     assert_null(distrusted);
 }
 
-/* The text goes with the first name alone, and the first refusal of a row is told. */
+/* Only the first name is sent with the text, and the first refusal in a row is reported. */
 static void test_posting_sends_one_text_and_reports_one_refusal_when_there_are_many_parts(void **state)
 {
     (void)state;
@@ -501,7 +501,7 @@ static void test_posting_sends_one_text_and_reports_one_refusal_when_there_are_m
     assert_int_equal(got.answers[2].verdict, DM_SAYS_NOTHING);
 }
 
-/* A waiter that cannot hear, because its inbox is gone for now, only tries: in the queue it would miss its grant. */
+/* A waiter that cannot hear, because its inbox is currently gone, only tries: in the queue it would miss its grant. */
 static void test_an_attempt_that_may_not_queue_brings_no_place_back(void **state)
 {
     (void)state;

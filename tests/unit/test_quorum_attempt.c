@@ -55,7 +55,7 @@ static void test_an_older_answer_shortens_nothing(void **state)
     assert_certain_until(300 + CERTAIN_MS);
 }
 
-/* Two servers left are a majority, from their own moments; one is none. */
+/* Two remaining servers are a majority, from their own times; one is not. */
 static void test_a_hold_is_lost_when_less_than_a_majority_is_left(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void test_an_attempt_owns_by_the_others_when_it_passes_the_first_server(v
     assert_int_equal(dm_quorum_step(&quorum, true, at(1)), DM_QUORUM_OWNED);
 }
 
-/* A holder with a majority is not passed; nor is a silent server waited for longer than patience lasts. */
+/* A holder with a majority is not passed; nor is a silent server waited for longer than patience allows. */
 static void test_an_attempt_waits_on_when_it_cannot_pass(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void test_a_turn_goes_elsewhere_when_the_first_server_is_silent(void **st
     assert_int_equal(step_at(1), DM_QUORUM_BEHIND);
 }
 
-/* The silent server is not asked once more meanwhile. */
+/* The silent server is not asked again in the meantime. */
 static void test_a_turn_asks_the_busy_server_again_when_another_is_silent(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void test_a_server_that_has_done_nothing_is_asked_again(void **state)
     assert_int_equal(dm_quorum_ask(&quorum, 2, at(1)), DM_QUORUM_NONE);
 }
 
-/* It never comes to an end with that: the attempt goes on without this server. */
+/* With that one it never ends: the attempt continues without this server. */
 static void test_a_server_has_no_answer_when_it_does_nothing_again_and_again(void **state)
 {
     int asked = 0;

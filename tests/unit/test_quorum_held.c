@@ -57,7 +57,7 @@ static void test_a_hold_is_lost_when_the_grace_ends_too_soon(void **state)
 
 /* ---- Q6: tokens -------------------------------------------------------------------------- */
 
-/* A token that was told before is on two of three servers: at least one of these two has given a higher one. */
+/* A token that was returned before is on two of three servers: at least one of these two has given a higher one. */
 static void test_a_token_is_the_highest_when_a_majority_owns(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void test_a_token_is_the_highest_when_a_majority_owns(void **state)
     assert_int_equal(settled_at(1), 102);
 }
 
-/* Two of these three have given a higher one than any that was told: so a single server cannot raise the token. */
+/* Two of these three have given a higher one than any that was returned, so a single server cannot raise the token. */
 static void test_a_token_is_the_second_when_all_three_own(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_a_token_stays_when_another_server_comes(void **state)
     assert_int_equal(dm_quorum_hold(&quorum, at(12)).token, 102);
 }
 
-/* A server that is not certain any more may have granted to others since: its token says nothing. */
+/* A server that is no longer certain may have granted to others since: its token says nothing. */
 static void test_a_token_is_not_of_a_server_whose_certainty_is_over(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void test_a_token_is_not_of_a_server_whose_certainty_is_over(void **state
     assert_int_equal(settled_at(CERTAIN_MS + 10), 500);
 }
 
-/* The caller is told no token that may yet change. */
+/* The caller gets no token that may still change. */
 static void test_a_token_is_soft_until_it_is_settled(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void test_a_token_is_soft_until_it_is_settled(void **state)
 
 #define HUGE_TOKEN (DM_TOKEN_LIMIT - 2)
 
-/* The server that has jumped owns, and its token counts for nothing; nor do renewals carry it. */
+/* The server that has jumped owns, but its token does not count; nor do renewals carry it. */
 static void test_a_token_is_not_believed_when_it_is_far_ahead_of_the_clocks(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void test_a_token_is_believed_up_to_a_day_ahead_of_the_clock(void **state
     }
 }
 
-/* It tells a clock that fits the token; the clocks of the others say otherwise. */
+/* It reports a clock that fits the token; the clocks of the others say otherwise. */
 static void test_a_server_does_not_prove_its_token_by_its_own_clock(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_a_server_does_not_prove_its_token_by_its_own_clock(void **state
     assert_true(dm_quorum_hold(&quorum, at(6)).is_token_soft);
 }
 
-/* Two clocks of three decide: a server whose clock is behind makes no other server's token unbelievable. */
+/* Two clocks of three decide: a server whose clock is slow makes no other server's token unbelievable. */
 static void test_tokens_are_believed_when_one_clock_is_years_slow(void **state)
 {
     (void)state;
@@ -213,12 +213,12 @@ static void test_no_token_is_settled_when_a_server_gives_no_time(void **state)
     assert_true(dm_quorum_hold(&quorum, at(1)).is_token_soft);
 }
 
-/* The one that was told may have been on the server that has jumped since: the other's is below it, perhaps. */
+/* The one that was returned may since have been on the server that has jumped: the others' may be below it. */
 static void test_no_token_is_settled_below_one_that_is_not_believed(void **state)
 {
     (void)state;
     dash(3, false);
-    assert_int_equal(settled_at(1), 102); /* told */
+    assert_int_equal(settled_at(1), 102); /* returned */
     dm_quorum_begin_release(&quorum, -1);
     dash(4, false);
     own(1, 0, HUGE_TOKEN);
@@ -348,7 +348,7 @@ static void test_a_release_is_done_when_a_majority_has_answered(void **state)
     assert_int_equal(dm_quorum_released(&quorum, true), DM_SAYS_NOTHING);
 }
 
-/* One server had the hold, and one had not: as behind `dmutex break`, which may have missed a server. */
+/* One server had the hold, and one had not: as after `dmutex break`, which may have missed a server. */
 static void check_last(enum dm_verdict last, enum dm_verdict result)
 {
     dm_quorum_init(&quorum, 3, LEASE_MS, 100);
@@ -413,7 +413,7 @@ static void test_a_release_finds_no_owner_when_no_server_had_the_hold(void **sta
     assert_int_equal(dm_quorum_released(&quorum, false), DM_SAYS_NOT_OWNER);
 }
 
-/* A waiter is on one server alone. */
+/* A waiter is on only one server. */
 static void test_a_release_is_done_when_the_only_server_has_answered(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connects side by side, and the order of a name's addresses.  The look-up of this program stands before libc's. */
+/* Parallel connects, and the order of a name's addresses.  This program's look-up replaces libc's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +122,7 @@ struct address_request {
     int index;
 };
 
-/* A network with IPv6 alone, but for the loopback. */
+/* A network with only IPv6, except for the loopback. */
 static bool enter_ipv6_only(void)
 {
     struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
@@ -296,7 +296,7 @@ static void test_the_race_fails_when_all_addresses_refuse(void **state)
     dm_addresses_free(addresses);
 }
 
-/* The child closes its copies; the parent's connects go on, and its epoll still tells of them. */
+/* The child closes its copies; the parent's connects continue, and its epoll still reports them. */
 static void test_the_race_goes_on_when_a_child_is_forked(void **state)
 {
     uint16_t port = 0;
@@ -325,7 +325,7 @@ static void test_the_race_goes_on_when_a_child_is_forked(void **state)
     dm_addresses_free(addresses);
 }
 
-/* The program closes descriptors that it has not opened, and an epoll of its own gets the number. */
+/* The program closes descriptors that it has not opened, and the number goes to an epoll of its own. */
 static void test_the_epoll_of_the_program_is_left_alone_when_it_has_the_number(void **state)
 {
     uint16_t port = 0;

@@ -360,7 +360,7 @@ static void test_message_is_read_when_it_is_one_of_ours(void **state)
     assert_true(message.attempt == UINT64_C(9223372036854775807));
 }
 
-/* Texts that are not exactly a message of this version are refused, also words of a later version. */
+/* Texts that are not exactly a message of this version are refused, even those of a later version. */
 static void test_message_is_refused_when_it_is_not_ours(void **state)
 {
     static const char *const texts[] = { "",
@@ -427,7 +427,7 @@ static void test_message_is_refused_when_a_number_cannot_be_ours(void **state)
 
 /* ---- anything ---------------------------------------------------------------------------- */
 
-/* Reads a reply with each reader; for an answer "owned", the word must stand in the bytes. */
+/* Reads a reply with each reader; for an answer "owned", the bytes must contain that word. */
 static void read_in_every_way(const redisReply *reply, const char *bytes, size_t length)
 {
     uint64_t number;

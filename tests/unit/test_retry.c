@@ -16,7 +16,7 @@
 
 static struct dm_retry retry;
 
-/* The longest of many pauses behind that many failures, each drawn anew. */
+/* The longest of many pauses after this many failures, each drawn independently. */
 static int64_t longest_ms(unsigned failures, unsigned most_ms)
 {
     int64_t longest_ns = 0;
@@ -32,7 +32,7 @@ static int64_t longest_ms(unsigned failures, unsigned most_ms)
     return longest_ns / MS;
 }
 
-/* The pause is random up to a limit, which doubles to 250 ms, stays there, and goes on to 2 s. */
+/* The pause is random up to a limit, which doubles to 250 ms, stays there, and then grows to 2 s. */
 static void test_retry_waits_longer_when_there_are_more_failures(void **state)
 {
     static const struct {
@@ -54,7 +54,7 @@ static void test_retry_keeps_to_a_lower_limit_when_one_is_set(void **state)
     assert_within(longest_ms(1, 500), 5, 10);
 }
 
-/* A limit that is set while the connection is closed does not wait for the try of before. */
+/* A limit that is set while the connection is closed does not wait for the next try as planned before. */
 static void test_retry_plans_again_when_the_limit_changes(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static void test_a_key_has_the_slot_that_redis_gives_it(void **state)
     }
 }
 
-/* A brace behind the end of a key is no part of the key. */
+/* A brace after the end of a key is not part of the key. */
 static void test_a_key_ends_at_its_length(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void count_call(void *user, unsigned first, unsigned last, const char *ho
     calls++;
 }
 
-/* Reads an answer as a server writes it, piece by piece as it comes; NULL if it is none of ours. */
+/* Reads an answer as a server writes it, piece by piece as it comes; NULL if it is not ours. */
 static redisReply *parse(const char *resp, size_t length)
 {
     struct dm_reader reader;
@@ -153,7 +153,7 @@ static void test_a_map_is_read(void **state)
                                "10923-16382 127.0.0.3 65535\n16383-16383 127.0.0.1 7001\n");
 }
 
-/* A Cluster without slots, and a Cluster with holes, are good maps; servers of old versions tell no id. */
+/* A Cluster without slots, and a Cluster with holes, have valid maps; old servers report no ids. */
 static void test_a_map_may_have_holes(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_a_host_is_read_as_it_is_announced(void **state)
     }
 }
 
-/* Nonsense behind a good range: refused as a whole, so no call for the good range either. */
+/* Nonsense after a valid range: refused as a whole, so there is no call for the valid range either. */
 static void test_a_map_is_refused_when_a_range_is_nonsense(void **state)
 {
     static const char *const bad[] = {
@@ -385,7 +385,7 @@ static void test_a_redirect_is_read(void **state)
     }
 }
 
-/* Refused, and the result is untouched.  "?" stands for a name that the server does not have. */
+/* Refused, and the result is unchanged.  "?" is for a name that the server does not have. */
 static void test_a_redirect_is_refused_when_it_is_nonsense(void **state)
 {
     static const char *const bad[] = {

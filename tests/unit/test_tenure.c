@@ -85,7 +85,7 @@ static void test_hold_goes_back_when_the_numbers_are_used_up(void **state)
     assert_int_equal(tenure.last, DM_TENURE_NUMBER_MAX);
 }
 
-/* Closing tells the thread inside, and leaves the word to the section. */
+/* Closing reports the thread inside, and leaves the word to the section. */
 static void test_word_names_the_thread_inside_when_closed(void **state)
 {
     (void)state;

@@ -249,7 +249,7 @@ static void test_url_is_refused_with_a_reason_when_bad(void **state)
     }
 }
 
-/* R8: a line break from a file is told as such, and not as a port or a database that is none. */
+/* R8: a line break from a file is reported as such, and not as an invalid port or database. */
 static void test_url_is_refused_with_the_reason_when_a_line_break_is_at_its_end(void **state)
 {
     static const char *const broken[] = { "redis://h:6379\n", "redis://h/0\r\n", "unix:///s\n", "local:\n",
@@ -340,7 +340,7 @@ static void test_url_is_refused_when_the_build_has_no_tls(void **state)
     assert_null(dm_url_parse("unix:///s?tls=yes&servername=a", reason));
 }
 
-/* A reason never tells a password, for any error in the rest of the URL. */
+/* A reason never contains a password, whatever the error in the rest of the URL. */
 static void test_url_reason_has_no_secret_when_refused(void **state)
 {
     static const char *const leaky[] = {
@@ -459,7 +459,7 @@ static void test_url_reads_the_password_file_when_named(void **state)
     unlink(path);
 }
 
-/* ---- functions that the test stands in for: by the linker's --wrap ----------------------- */
+/* ---- functions that the test replaces, with the linker's --wrap -------------------------- */
 
 static bool is_searching; /* in the texts that are freed; a URL's own record has a NUL, too */
 static int secrets_freed;

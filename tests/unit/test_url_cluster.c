@@ -50,7 +50,7 @@ static void test_url_is_read_when_it_is_of_a_cluster(void **state)
     }
 }
 
-/* The URL of a node has the settings of the Cluster, and the address that a map or a redirect told. */
+/* The URL of a node has the settings of the Cluster, and the address from a map or a redirect. */
 static void test_url_of_a_node_has_the_settings_of_its_cluster(void **state)
 {
     struct dm_url *list = parse("redis+cluster://u:p@a,b?switch=9000&wait=1&prefix=x&command_timeout=70&"

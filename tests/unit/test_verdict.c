@@ -26,7 +26,7 @@ static bool is_able(struct dm_store *store, const struct dm_place *place, enum d
 static const struct dm_store_ops ops = { .is_able = is_able };
 static struct dm_store store = { &ops };
 
-/* Each verdict has its errno value; the reason is told where the verdict alone does not say enough. */
+/* Each verdict has its errno value; the reason is added where the verdict alone does not say enough. */
 static void test_verdict_has_its_errno_value_when_it_is_a_failure(void **state)
 {
     static const struct {
@@ -49,7 +49,7 @@ static void test_verdict_has_its_errno_value_when_it_is_a_failure(void **state)
     }
 }
 
-/* No answer: a server that cannot be reached is told from a server that is slow. */
+/* No answer: a server that cannot be reached is distinguished from one that is slow. */
 static void test_verdict_reports_a_closed_way_when_there_is_no_answer(void **state)
 {
     (void)state;

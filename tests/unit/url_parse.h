@@ -19,7 +19,7 @@ static inline struct dm_url *parse(const char *text)
     return url;
 }
 
-/* A URL that is refused, and words of the reason. */
+/* A URL that is refused, and a part of the reason. */
 struct refusal {
     const char *text, *words;
 };
