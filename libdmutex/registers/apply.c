@@ -814,8 +814,8 @@ static uint64_t newest_sleeper(const struct dm_reg_name_value *value, int condit
 }
 
 /*
- * C2: the first sleepers stand in line, and carry the signal.  A broadcast means all that sleep at its first try, a
- * signal the one that its first try has woken; a repetition with `upto` wakes nobody else.
+ * C2: the first sleepers stand in line, and carry the signal.  `upto` means all that sleep at the first try, also for a
+ * single signal: if the first try was lost, and its sleeper times out before the repetition, the signal is another's.
  */
 static void act_signal(struct work *work)
 {
@@ -830,7 +830,7 @@ static void act_signal(struct work *work)
     newest = newest_sleeper(work->value, condition, upto);
     last = wake_some(work, condition, step->most, upto);
     if (!step->upto)
-        work->ret->upto = step->most == 1 ? last : newest;
+        work->ret->upto = newest;
     work->ret->has_left = step->most > 1 && last < newest;
 }
 

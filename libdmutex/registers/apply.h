@@ -7,7 +7,7 @@
  * false, there is nothing to swap, and the answer is true of the value as it was read.
  *
  * A step whose swap had no answer may be repeated: done twice, it leads to the same value as once.  Only FORCE of
- * nobody in particular breaks the next hold, too; and a repeated SIGNAL passes the first one's `upto` on.
+ * nobody in particular breaks the next hold, too; and a repeated SIGNAL may wake one more.
  *
  * The rules N, C and D that comments cite are in doc/design/registers.md.
  */
@@ -72,7 +72,7 @@ struct dm_reg_step {
     struct dm_reg_ref leaving; /* WAIT: the hold that is given back; `me` is the attempt that sleeps */
     const char *condition;     /* WAIT, SIGNAL: the key of its binding */
     int most;                  /* SIGNAL: at most so many sleepers; INT_MAX for a broadcast in one swap */
-    uint64_t upto; /* SIGNAL: only this sleeper and older ones; 0: all.  A repetition passes the first upto on */
+    uint64_t upto; /* SIGNAL: only this sleeper and older ones; 0: all.  A repetition of a broadcast passes it on */
 
     /* What the process knows beside. */
     uint64_t identity; /* of the data that the value was read from; never 0 */
@@ -118,7 +118,7 @@ struct dm_reg_result {
     bool is_changed;    /* swap the value; is_deleted: delete its key */
     bool is_deleted;
     bool is_signalled; /* COND_CANCEL: a signal came first */
-    uint64_t upto;     /* SIGNAL: the newest sleeper that is meant; 0: nobody slept */
+    uint64_t upto;     /* SIGNAL: the newest sleeper of the first try; 0: nobody slept */
     bool has_left;     /* SIGNAL: some of them are still to be signalled */
 
     /* Set by the caller before: room for notices.  What does not fit is lost, and found by polls (N8). */

@@ -316,7 +316,7 @@ static inline void apply_twice(struct dm_reg_name_value *value, const struct dm_
     again.upto = first.upto ? first.upto : step->upto;
     if (step->act == DM_REG_FORCE && !step->me.attempt)
         return;
-    if (step->act == DM_REG_SIGNAL && !again.upto)
+    if (step->act == DM_REG_SIGNAL && (!again.upto || step->most == 1))
         return;
     apply_once(value, &again);
     show_name(value, twice);
