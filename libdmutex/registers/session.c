@@ -287,8 +287,9 @@ void dm_reg_session_step(struct dm_reg_session *session, const struct dm_reg_ses
     case DM_REG_SESSION_EV_CLOSED:
         close_down(session, event->may_delete);
         break;
-    case DM_REG_SESSION_EV_MOVED: /* D3 */
-        session->phase = session->phase == DM_REG_SESSION_LIVE ? DM_REG_SESSION_PAST : DM_REG_SESSION_OVER;
+    case DM_REG_SESSION_EV_MOVED: /* D3.  Two losses in a row change nothing for the holds. */
+        if (session->phase != DM_REG_SESSION_PAST)
+            session->phase = session->phase == DM_REG_SESSION_LIVE ? DM_REG_SESSION_PAST : DM_REG_SESSION_OVER;
         session->under_way = DM_REG_SESSION_NOTHING;
         session->must_read = false;
         memset(session->flights, 0, sizeof session->flights);

@@ -413,6 +413,20 @@ static void test_session_of_lost_data_is_certain_for_no_longer(void **state)
     assert_true(session.is_lost);
 }
 
+/* Two losses in a row: a hold that has not been claimed meanwhile is as certain as before, and its end is told. */
+static void test_session_is_as_certain_when_data_are_lost_twice(void **state)
+{
+    (void)state;
+    dm_reg_session_refer(&session, 1, 1);
+    step(DM_REG_SESSION_EV_MOVED, 0, THIRD_MS);
+    step(DM_REG_SESSION_EV_MOVED, 0, THIRD_MS + 10);
+    assert_true(is_certain(CERTAIN_MS - 1));
+    assert_int_equal(dm_reg_session_due_ns(&session), at(CERTAIN_MS));
+    step(DM_REG_SESSION_EV_TIME, 0, CERTAIN_MS);
+    assert_int_equal(session.phase, DM_REG_SESSION_OVER);
+    assert_true(session.is_lost);
+}
+
 /* D3: what the owner had to read there is not read here. */
 static void test_session_of_lost_data_is_not_read(void **state)
 {
@@ -495,6 +509,7 @@ int main(void)
         LIVE(test_idle_session_is_silent),
         LIVE(test_needed_session_beats_first),
         LIVE(test_session_of_lost_data_is_certain_for_no_longer),
+        LIVE(test_session_is_as_certain_when_data_are_lost_twice),
         LIVE(test_session_of_lost_data_is_not_read),
         LIVE(test_reads_pause_while_there_are_no_answers),
         cmocka_unit_test(test_key_is_read_back_and_nothing_else),
