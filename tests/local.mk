@@ -1183,6 +1183,7 @@ EXTRA_DIST += \
     tests/model/line.pml \
     tests/model/lock.pml \
     tests/model/models \
+    tests/model/reg_cond.pml \
     tests/model/robust.pml \
     tests/model/run-models.sh \
     tests/model/quorum.pml \
