@@ -232,7 +232,7 @@ libdmutex_libdmutex_tls_la_LDFLAGS = \
 
 # Where the library looks for the module: in the folder libdmutex beside itself.
 uninstalled_module = libdmutex/.libs/libdmutex/libdmutex-tls.so
-noinst_DATA = $(uninstalled_module)
+noinst_DATA += $(uninstalled_module)
 $(uninstalled_module): libdmutex/libdmutex-tls.la
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sf ../libdmutex-tls.so $@
 else
@@ -336,6 +336,57 @@ libdmutex/stores/redis/wire/scripts.c: $(lua_scripts) $(lua_includes) build-aux/
 	$(AM_V_GEN)$(MKDIR_P) $(@D)
 	$(AM_V_at)(cd $(srcdir) && $(AWK) -f build-aux/embed-lua.awk $(lua_scripts)) >$@.tmp
 	$(AM_V_at)mv $@.tmp $@
+
+# ---------------------------------------------------------------------------
+# postgres: the register store on PostgreSQL.  What calls libpq is a module, which the library loads at first use.
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libpostgres.la
+libdmutex_libpostgres_la_CFLAGS = $(floor_cflags) $(LIBPQ_CFLAGS)
+libdmutex_libpostgres_la_SOURCES = \
+    libdmutex/stores/postgres/open.h \
+    libdmutex/stores/postgres/schema.c \
+    libdmutex/stores/postgres/schema.h
+if HAVE_POSTGRES
+noinst_LTLIBRARIES += libdmutex/libpostgres-driver.la
+libdmutex_libpostgres_driver_la_CFLAGS = $(floor_cflags) $(LIBPQ_CFLAGS)
+libdmutex_libpostgres_driver_la_LIBADD = libdmutex/libpostgres.la $(LIBPQ_LIBS)
+libdmutex_libpostgres_driver_la_SOURCES = \
+    libdmutex/stores/postgres/connect.c \
+    libdmutex/stores/postgres/driver.c \
+    libdmutex/stores/postgres/exchange.c \
+    libdmutex/stores/postgres/greeting.c \
+    libdmutex/stores/postgres/parts.h \
+    libdmutex/stores/postgres/requests.c \
+    libdmutex/stores/postgres/sentence.c \
+    libdmutex/stores/postgres/settings.c \
+    libdmutex/stores/postgres/swap.c
+
+# The module has copies of the files of other rooms that have no data of their own.
+pkglib_LTLIBRARIES += libdmutex/store-postgres.la
+libdmutex_store_postgres_la_CFLAGS = $(floor_cflags)
+libdmutex_store_postgres_la_LIBADD = libdmutex/libpostgres-driver.la
+libdmutex_store_postgres_la_SOURCES = \
+    libdmutex/base/clock.c \
+    libdmutex/base/descriptor.c \
+    libdmutex/base/poll.c \
+    libdmutex/base/text.c \
+    libdmutex/link/retry.c \
+    libdmutex/registers/version.c \
+    libdmutex/store/watch.c \
+    libdmutex/stores/postgres/module.c
+libdmutex_store_postgres_la_LDFLAGS = \
+    -module \
+    -avoid-version \
+    -shared \
+    -no-undefined \
+    -Wl,-z,nodelete \
+    $(HARDENING_LDFLAGS)
+
+uninstalled_postgres = libdmutex/.libs/libdmutex/store-postgres.so
+noinst_DATA += $(uninstalled_postgres)
+$(uninstalled_postgres): libdmutex/store-postgres.la
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sf ../store-postgres.so $@
+endif
 
 # ---------------------------------------------------------------------------
 # quorum: the lock store on several other stores

@@ -98,6 +98,22 @@ tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b
 EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/names.h tests/unit/random.h \
     tests/unit/url_parse.h tests/unit/valgrind.supp
 
+# drivers of registers, on servers of their own; without the shared library
+if HAVE_POSTGRES
+register_tests = \
+    tests/registers/test_postgres
+$(register_tests): private LDADD = tests/registers/libpg.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(register_tests): tests/registers/libpg.la libdmutex/libpostgres-driver.la $(up_to_api)
+check_LTLIBRARIES += tests/registers/libpg.la
+tests_registers_libpg_la_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_libpg_la_SOURCES = \
+    tests/registers/asker.c \
+    tests/registers/asker.h \
+    tests/registers/pgserver.c \
+    tests/registers/pgserver.h
+tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+endif
+
 # parts and the whole on a server of their own
 server_tests = \
     tests/server/test_sentinel \
@@ -1016,7 +1032,7 @@ program_tests += $(fault_tests)
 if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
-program_tests += $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(register_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
@@ -1053,7 +1069,7 @@ AM_TESTS_ENVIRONMENT = \
     export CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PACKAGE_VERSION='$(PACKAGE_VERSION)'; \
     export HARDENING_FLAGS='$(HARDENING_CFLAGS) $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)' LIBDIR='$(libdir)'; \
     export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)' CMARK_GFM='$(CMARK_GFM)'; \
-    export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)';
+    export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LIBPQ_CFLAGS='$(LIBPQ_CFLAGS)';
 
 # Where the results are; for build-aux/sum-tests.
 print-results:

@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads, swaps and lists.
+ *
+ * A swap is one statement that compares the version and the epoch.  If it is refused, a second transaction reads the
+ * row.  They cannot be one: a statement that is refused would read the row in its own old snapshot, and bring the
+ * version that it was refused for.  After a conflict the next swaps send the read along, to save the round trip; where
+ * nobody contends, it would only cost the server time.
+ *
+ * Swaps that come while others are under way wait for these, and then go together in one transaction: the server
+ * writes its log once for all of them.  If one statement of a group fails, none has taken effect, and the others are
+ * sent again, each alone.  The rows of a group are locked in the order of their keys, so groups do not deadlock.
+ *
+ * Notices go in a transaction of their own behind the swap.  In the swap's own, they would make all commits of the
+ * server wait for each other.  The swap notes in a setting of the session that it has taken effect; the note is rolled
+ * back with the swap, and the next statement sends the notice if it finds the note.
+ */
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stores/postgres/parts.h"
+#include "stores/postgres/schema.h"
+
+enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
+
+/* 2000-01-01, where PostgreSQL's time begins, since 1970. */
+#define PG_EPOCH_US INT64_C(946684800000000)
+
+/* After a conflict, so many groups bring the rows that they are refused for. */
+#define CONTESTED_FOR 16
+
+/* ---- statements -------------------------------------------------------------------------- */
+
+/* $1 name, $2 expected version, $3 new version, $4 value, $5 epoch, $6 timeline, $7 and $8 the note. */
+#define EQUALS " OPERATOR(pg_catalog.=) "
+#define IF_EPOCH "EXISTS (SELECT FROM @.epoch WHERE id" EQUALS "$5)"
+#define UPDATE                                                                                           \
+    "UPDATE @.registers SET version = $3, value = $4, written = pg_catalog.clock_timestamp(), timeline " \
+    "= $6 WHERE name" EQUALS "$1 AND version" EQUALS "$2 AND " IF_EPOCH
+#define INSERT                                                                              \
+    "INSERT INTO @.registers (name, version, value, written, timeline) SELECT $1, $3, $4, " \
+    "pg_catalog.clock_timestamp(), $6 WHERE " IF_EPOCH " ON CONFLICT DO NOTHING"
+#define REMOVE "DELETE FROM @.registers WHERE name" EQUALS "$1 AND version" EQUALS "$2 AND " IF_EPOCH
+#define RETURNING " RETURNING pg_catalog.clock_timestamp()"
+#define NOTE RETURNING ", pg_catalog.set_config($7, $8, false)"
+
+/* $1 name, $2 known version, $3 epoch.  No row: another epoch. */
+#define READ                                                                                              \
+    "SELECT r.version, CASE WHEN r.version" EQUALS "$2 THEN NULL ELSE r.version OPERATOR(pg_catalog.||) " \
+    "r.value END, r.written, r.timeline, pg_catalog.clock_timestamp() FROM @.epoch e LEFT JOIN "          \
+    "@.registers r ON r.name" EQUALS "$1 WHERE e.id" EQUALS "$3"
+/* $1 prefix, $2 its end, $3 after, $4 how many. */
+#define LIST                                                                       \
+    "SELECT name FROM @.registers WHERE name OPERATOR(pg_catalog.>=) $1 AND name " \
+    "OPERATOR(pg_catalog.<) $2 AND name OPERATOR(pg_catalog.>) $3 ORDER BY name LIMIT $4"
+/* $1 the note's name, $2 its value, $3 channel, $4 payload. */
+#define TELL                                                                                               \
+    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($3, $4) WHERE " \
+    "pg_catalog.current_setting($1, true)" EQUALS "$2"
+/* $1 channel, $2 payload. */
+#define TELL_NOW "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)"
+
+bool dm_pg_statements_make(struct dm_pg_statements *statements, const char *schema)
+{
+    *statements = (struct dm_pg_statements){
+        .update = dm_pg_fill(UPDATE RETURNING, schema, ""),
+        .insert = dm_pg_fill(INSERT RETURNING, schema, ""),
+        .remove = dm_pg_fill(REMOVE RETURNING, schema, ""),
+        .update_told = dm_pg_fill(UPDATE NOTE, schema, ""),
+        .insert_told = dm_pg_fill(INSERT NOTE, schema, ""),
+        .remove_told = dm_pg_fill(REMOVE NOTE, schema, ""),
+        .read = dm_pg_fill(READ, schema, ""),
+        .list = dm_pg_fill(LIST, schema, ""),
+    };
+    return statements->update && statements->insert && statements->remove && statements->update_told &&
+           statements->insert_told && statements->remove_told && statements->read && statements->list;
+}
+
+void dm_pg_statements_free(struct dm_pg_statements *statements)
+{
+    free(statements->update);
+    free(statements->insert);
+    free(statements->remove);
+    free(statements->update_told);
+    free(statements->insert_told);
+    free(statements->remove_told);
+    free(statements->read);
+    free(statements->list);
+}
+
+/* ---- items ------------------------------------------------------------------------------- */
+
+static struct dm_pg_item *item_new(uint64_t ticket, int index, const char *key)
+{
+    struct dm_pg_item *item = calloc(1, sizeof *item);
+
+    if (!item)
+        return NULL;
+    item->ticket = ticket;
+    item->index = index;
+    snprintf(item->key, sizeof item->key, "%s", key);
+    return item;
+}
+
+/* A payload is text. */
+static char *hex(const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    char *text = malloc(2 * size + 1);
+
+    for (size_t i = 0; text && i < size; i++)
+        sprintf(text + 2 * i, "%02x", from[i]);
+    if (text)
+        text[2 * size] = '\0';
+    return text;
+}
+
+static bool copy_tells(struct dm_pg_item *item, const struct dm_reg_item *from)
+{
+    item->tells = from->tell_count ? calloc((size_t)from->tell_count, sizeof *item->tells) : NULL;
+    if (from->tell_count && !item->tells)
+        return false;
+    for (; item->tell_count < from->tell_count; item->tell_count++) {
+        const struct dm_reg_tell *tell = &from->tells[item->tell_count];
+
+        dm_pg_channel(tell->inbox, item->tells[item->tell_count].channel);
+        item->tells[item->tell_count].payload = hex(tell->text, tell->size);
+        if (!item->tells[item->tell_count].payload)
+            return false;
+    }
+    return true;
+}
+
+static bool copy_value(struct dm_pg_item *item, const struct dm_reg_item *from)
+{
+    item->version = from->version;
+    item->size = from->size;
+    item->value = from->size ? malloc(from->size) : NULL;
+    if (from->size && !item->value)
+        return false;
+    if (from->size)
+        memcpy(item->value, from->value, from->size);
+    return true;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static int64_t int64_at(const PGresult *result, int column)
+{
+    uint64_t number;
+
+    if (PQgetisnull(result, 0, column) || PQgetlength(result, 0, column) != 8)
+        return 0;
+    memcpy(&number, PQgetvalue(result, 0, column), 8);
+    return (int64_t)be64toh(number);
+}
+
+static int32_t int32_at(const PGresult *result, int column)
+{
+    uint32_t number;
+
+    if (PQgetisnull(result, 0, column) || PQgetlength(result, 0, column) != 4)
+        return -1;
+    memcpy(&number, PQgetvalue(result, 0, column), 4);
+    return (int32_t)be32toh(number);
+}
+
+/*
+ * The clock of an earlier primary may have been another one, so an age counts only within a timeline.  A clock that was
+ * set back makes ages too low, or negative: then none is known.
+ */
+static int64_t age_of(const struct dm_postgres *postgres, const PGresult *result)
+{
+    int64_t age_us = int64_at(result, 4) - int64_at(result, 2);
+
+    return int32_at(result, 3) == postgres->timeline && age_us >= 0 ? age_us / 1000 : -1;
+}
+
+/*
+ * The answer to READ.  False if it cannot be one: the epoch is another one, or the row is not of our making; then the
+ * connection is doomed, or the reply a refusal.
+ */
+static bool read_row(struct dm_postgres *postgres, const PGresult *result, struct dm_reg_reply *reply)
+{
+    *reply = (struct dm_reg_reply){ .outcome = DM_REG_DONE, .age_ms = -1 };
+    if (PQntuples(result) == 0) {
+        dm_pg_doom(postgres, false, "the data of the locks have been replaced");
+        return false;
+    }
+    reply->clock_us = int64_at(result, 4) + PG_EPOCH_US;
+    reply->has_value = true;
+    if (PQgetisnull(result, 0, 0))
+        return true;
+    if (PQgetlength(result, 0, 0) != DM_REG_VERSION_SIZE) {
+        reply->outcome = DM_REG_REFUSED;
+        reply->has_value = false;
+        reply->reason = "this row of the table registers has been changed by hand: delete it if nobody holds the lock";
+        return true;
+    }
+    memcpy(reply->version.bytes, PQgetvalue(result, 0, 0), DM_REG_VERSION_SIZE);
+    reply->age_ms = age_of(postgres, result);
+    if (PQgetisnull(result, 0, 1)) {
+        reply->outcome = DM_REG_SAME;
+        reply->has_value = false;
+        return true;
+    }
+    reply->value = PQgetvalue(result, 0, 1);
+    reply->size = (size_t)PQgetlength(result, 0, 1);
+    return true;
+}
+
+/* The statement that reads an item's key, unless its version is the known one. */
+static bool send_read(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item,
+                      const void *known)
+{
+    struct dm_pg_param params[] = {
+        { BYTEA, item->key, (int)strlen(item->key) },
+        { BYTEA, known, DM_REG_VERSION_SIZE },
+        { UUID, postgres->epoch, sizeof postgres->epoch },
+    };
+
+    return dm_pg_send(postgres, exchange, item, postgres->statements.read, params, 3);
+}
+
+/* A statement about the item has failed, and is rolled back. */
+static void judge(struct dm_postgres *postgres, struct dm_pg_item *item, const PGresult *error)
+{
+    enum dm_pg_failure failure = dm_pg_judge(error);
+
+    item->state = DM_PG_JUDGED;
+    item->outcome = failure == DM_PG_FAILED_NOW     ? DM_REG_CONFLICT
+                    : failure == DM_PG_FAILED_LARGE ? DM_REG_TOO_LARGE
+                                                    : DM_REG_REFUSED;
+    dm_pg_explain(error, postgres->settings.schema, item->reason);
+    if (failure == DM_PG_FAILED_TABLE)
+        dm_pg_doom(postgres, false, "%s", item->reason);
+}
+
+static void finish_reads(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    for (int i = 0; i < exchange->count; i++) {
+        struct dm_reg_reply reply;
+
+        if (exchange->error) {
+            judge(postgres, exchange->items[i], exchange->error);
+            reply = (struct dm_reg_reply){ .outcome = DM_REG_UNKNOWN, .age_ms = -1 };
+            if (exchange->items[i]->outcome == DM_REG_REFUSED)
+                reply.outcome = DM_REG_REFUSED;
+            reply.reason = exchange->items[i]->reason;
+        }
+        if (postgres->is_doomed)
+            return; /* the rest is given up */
+        if (exchange->error || read_row(postgres, exchange->results[i], &reply))
+            dm_pg_answer(postgres, exchange->items[i], &reply);
+    }
+}
+
+/* New items of a call; all or none. */
+static struct dm_pg_item **make_items(uint64_t ticket, const struct dm_reg_item *items, int count, bool is_swap)
+{
+    struct dm_pg_item **made = calloc((size_t)count + 1, sizeof *made);
+    int i = 0;
+
+    for (; made && i < count; i++) {
+        made[i] = item_new(ticket, i, items[i].key);
+        if (!made[i] || (is_swap && (!copy_value(made[i], &items[i]) || !copy_tells(made[i], &items[i]))))
+            break;
+    }
+    if (made && i == count)
+        return made;
+    for (i = 0; made && made[i]; i++)
+        dm_pg_item_free(made[i]);
+    free(made);
+    return NULL;
+}
+
+/* One transaction for up to DM_PG_GROUP reads. */
+bool dm_pg_read(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count)
+{
+    struct dm_postgres *postgres = (struct dm_postgres *)driver;
+    struct dm_pg_item **made = dm_pg_is_open(postgres) ? make_items(ticket, items, count, false) : NULL;
+    struct dm_pg_exchange *exchange = NULL;
+
+    for (int i = 0; made && i < count; i++) {
+        if (i % DM_PG_GROUP == 0) {
+            if (exchange)
+                dm_pg_sync(postgres, exchange);
+            exchange = dm_pg_exchange_new(finish_reads);
+        }
+        if (exchange) {
+            exchange->owns_items = true;
+            send_read(postgres, exchange, made[i], items[i].version.bytes);
+        } else {
+            dm_pg_items_append(&postgres->due, made[i]);
+            dm_pg_doom(postgres, false, "out of memory");
+        }
+    }
+    if (exchange)
+        dm_pg_sync(postgres, exchange);
+    free(made);
+    return made != NULL;
+}
+
+/* ---- notices ----------------------------------------------------------------------------- */
+
+/* A notice may get lost. */
+static void ignore(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    (void)postgres;
+    (void)exchange;
+}
+
+/* The note that an item of the group leaves in the session, and what it says. */
+struct note {
+    char name[24], text[24];
+};
+
+static struct note note_of(const struct dm_postgres *postgres, int place)
+{
+    struct note note;
+
+    snprintf(note.name, sizeof note.name, "dmutex.swap%d", place);
+    snprintf(note.text, sizeof note.text, "%" PRIu64, postgres->group_number);
+    return note;
+}
+
+/* With a note, the server sends it if the swap has taken effect; without, now. */
+static void send_tell(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, const struct dm_pg_told *told,
+                      const struct note *note)
+{
+    struct dm_pg_param params[] = {
+        { TEXT, note ? note->name : "", note ? (int)strlen(note->name) : 0 },
+        { TEXT, note ? note->text : "", note ? (int)strlen(note->text) : 0 },
+        { TEXT, told->channel, (int)strlen(told->channel) },
+        { TEXT, told->payload, (int)strlen(told->payload) },
+    };
+
+    if (note)
+        dm_pg_send(postgres, exchange, NULL, TELL, params, 4);
+    else
+        dm_pg_send(postgres, exchange, NULL, TELL_NOW, params + 2, 2);
+}
+
+/* The notices of the items of a group; `has_notes`: behind the swaps, which are not answered yet. */
+static void send_tells(struct dm_postgres *postgres, struct dm_pg_item *const *items, int count, bool has_notes)
+{
+    struct dm_pg_exchange *exchange = NULL;
+
+    for (int i = 0; i < count; i++) {
+        struct note note = note_of(postgres, i);
+
+        for (int j = 0; items[i] && j < items[i]->tell_count; j++) {
+            if (!has_notes && items[i]->state != DM_PG_ANSWERED)
+                continue;
+            if (exchange && exchange->count == DM_PG_GROUP) {
+                dm_pg_sync(postgres, exchange);
+                exchange = NULL;
+            }
+            if (!exchange)
+                exchange = dm_pg_exchange_new(ignore);
+            if (exchange)
+                send_tell(postgres, exchange, &items[i]->tells[j], has_notes ? &note : NULL);
+        }
+    }
+    if (exchange)
+        dm_pg_sync(postgres, exchange);
+}
+
+/* ---- swaps ------------------------------------------------------------------------------- */
+
+static const uint8_t absent[DM_REG_VERSION_SIZE];
+
+/* The version of the new value. */
+static const void *version_after(const struct dm_pg_item *item)
+{
+    return item->size ? item->value : absent;
+}
+
+static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item)
+{
+    const struct dm_pg_statements *statements = &postgres->statements;
+    uint32_t timeline = htobe32((uint32_t)postgres->timeline);
+    struct note note = note_of(postgres, exchange->count);
+    struct dm_pg_param params[] = {
+        { BYTEA, item->key, (int)strlen(item->key) },
+        { BYTEA, item->version.bytes, DM_REG_VERSION_SIZE },
+        { BYTEA, version_after(item), DM_REG_VERSION_SIZE },
+        { BYTEA, item->size ? (const char *)item->value + DM_REG_VERSION_SIZE : "",
+          item->size ? (int)(item->size - DM_REG_VERSION_SIZE) : 0 },
+        { UUID, postgres->epoch, sizeof postgres->epoch },
+        { INT4, &timeline, sizeof timeline },
+        { TEXT, note.name, (int)strlen(note.name) },
+        { TEXT, note.text, (int)strlen(note.text) },
+    };
+    bool is_told = postgres->is_ours && item->tell_count > 0;
+    const char *statement;
+
+    if (item->size == 0)
+        statement = is_told ? statements->remove_told : statements->remove;
+    else if (dm_reg_version_is_absent(&item->version))
+        statement = is_told ? statements->insert_told : statements->insert;
+    else
+        statement = is_told ? statements->update_told : statements->update;
+    dm_pg_send(postgres, exchange, item, statement, params, is_told ? 8 : 6);
+}
+
+/* All have been rolled back.  The one that failed is judged; the others did not have their turn. */
+static void judge_group(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    for (int i = 0; i < exchange->count; i++) {
+        if (i == exchange->error_at || exchange->count == 1)
+            judge(postgres, exchange->items[i], exchange->error);
+        else
+            exchange->items[i]->state = DM_PG_SET_ASIDE;
+    }
+}
+
+static void finish_looks(struct dm_postgres *postgres, struct dm_pg_exchange *exchange);
+
+/* A look at the row of each item that is not answered, which owns the item from now on. */
+static void send_looks(struct dm_postgres *postgres, struct dm_pg_item **items, int count)
+{
+    struct dm_pg_exchange *looks = dm_pg_exchange_new(finish_looks);
+
+    if (!looks) {
+        dm_pg_doom(postgres, false, "out of memory");
+        return;
+    }
+    looks->owns_items = true;
+    for (int i = 0; i < count; i++) {
+        if (items[i]->state == DM_PG_ANSWERED)
+            continue;
+        send_read(postgres, looks, items[i], version_after(items[i]));
+        items[i] = NULL;
+    }
+    dm_pg_sync(postgres, looks);
+}
+
+/* The rows that the statements have returned are true now: the server has committed. */
+static int answer_group(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    int refused = 0;
+
+    for (int i = 0; i < exchange->count; i++) {
+        const PGresult *result = exchange->results[i];
+        struct dm_reg_reply reply = { .outcome = DM_REG_DONE, .age_ms = -1 };
+
+        if (PQntuples(result) != 1) {
+            exchange->items[i]->state = DM_PG_REFUSED;
+            refused++;
+            continue;
+        }
+        reply.clock_us = int64_at(result, 0) + PG_EPOCH_US;
+        dm_pg_answer(postgres, exchange->items[i], &reply);
+    }
+    return refused;
+}
+
+/* After an error the next group waits for the looks, behind the items that are set aside. */
+static void finish_swaps(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    int refused;
+
+    postgres->has_group = exchange->error != NULL;
+    if (exchange->error)
+        judge_group(postgres, exchange);
+    refused = exchange->error ? exchange->count : answer_group(postgres, exchange);
+    if (postgres->is_doomed)
+        return;
+    if (!postgres->is_ours)
+        send_tells(postgres, exchange->items, exchange->count, false);
+    if (refused)
+        postgres->contested = CONTESTED_FOR;
+    else if (postgres->contested)
+        postgres->contested--;
+    if (refused && exchange->owns_items)
+        send_looks(postgres, exchange->items, exchange->count);
+}
+
+/* Once for each connection: it may go on for hours. */
+static void warn_of_lock(struct dm_postgres *postgres, const struct dm_pg_item *item)
+{
+    char text[DM_REG_REASON_ROOM];
+
+    if (postgres->is_warned || !strstr(item->reason, "55P03"))
+        return;
+    postgres->is_warned = true;
+    snprintf(text, sizeof text,
+             "another session of PostgreSQL keeps a row or the table \"%s\".registers locked (pg_locks tells which): "
+             "locks cannot be taken or given back until it ends its transaction",
+             postgres->settings.schema);
+    postgres->client.on_warning(postgres->client.user, text);
+}
+
+/*
+ * The row now, for a swap that has not taken effect.  The version that we wanted to write can be there only by
+ * ourselves.
+ */
+static void answer_refused(struct dm_postgres *postgres, struct dm_pg_item *item, const PGresult *row)
+{
+    struct dm_reg_reply reply = { .age_ms = -1 };
+
+    if (row && !read_row(postgres, row, &reply))
+        return;
+    if (item->state == DM_PG_REFUSED && reply.outcome == DM_REG_SAME)
+        reply.outcome = DM_REG_DONE;
+    else if (reply.outcome != DM_REG_REFUSED)
+        reply.outcome = item->state == DM_PG_JUDGED ? item->outcome : DM_REG_CONFLICT;
+    if (reply.outcome != DM_REG_CONFLICT)
+        reply.has_value = false;
+    if (item->state == DM_PG_JUDGED)
+        reply.reason = item->reason;
+    dm_pg_answer(postgres, item, &reply);
+}
+
+/* Those that are set aside come first, in their old order, since later swaps of their keys may wait behind. */
+static void finish_looks(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    struct dm_pg_items aside = { 0 };
+
+    for (int i = 0; i < exchange->count && !postgres->is_doomed; i++) {
+        struct dm_pg_item *item = exchange->items[i];
+
+        if (item->state == DM_PG_SET_ASIDE || item->state == DM_PG_JUDGED)
+            postgres->has_group = false;
+        if (item->state == DM_PG_SET_ASIDE) {
+            item->state = DM_PG_ASKED;
+            item->is_alone = true;
+            exchange->items[i] = NULL;
+            dm_pg_items_append(&aside, item);
+        } else if (item->state != DM_PG_ANSWERED) {
+            warn_of_lock(postgres, item);
+            answer_refused(postgres, item, exchange->error ? NULL : exchange->results[i]);
+        }
+    }
+    if (aside.first) {
+        if (postgres->waiting.first)
+            aside.last->next = postgres->waiting.first;
+        else
+            postgres->waiting.last = aside.last;
+        postgres->waiting.first = aside.first;
+    }
+}
+
+/* Takes the next group, in the order of the keys; swaps of one key keep theirs. */
+static int take_group(struct dm_postgres *postgres, struct dm_pg_item *group[DM_PG_GROUP])
+{
+    int count = 0;
+
+    while (postgres->waiting.first && count < DM_PG_GROUP && !(count && postgres->waiting.first->is_alone) &&
+           !(count && group[0]->is_alone)) {
+        struct dm_pg_item *item = dm_pg_items_take(&postgres->waiting);
+        int place = count++;
+
+        for (; place > 0 && strcmp(group[place - 1]->key, item->key) > 0; place--)
+            group[place] = group[place - 1];
+        group[place] = item;
+    }
+    return count;
+}
+
+void dm_pg_send_swaps(struct dm_postgres *postgres)
+{
+    struct dm_pg_exchange *swaps;
+    struct dm_pg_item *group[DM_PG_GROUP] = { NULL };
+    int count;
+
+    if (postgres->has_group || !postgres->waiting.first || !dm_pg_is_open(postgres))
+        return;
+    swaps = dm_pg_exchange_new(finish_swaps);
+    if (!swaps) {
+        dm_pg_doom(postgres, false, "out of memory");
+        return;
+    }
+    postgres->has_group = true;
+    postgres->group_number++;
+    count = take_group(postgres, group);
+    for (int i = 0; i < count; i++)
+        send_swap(postgres, swaps, group[i]);
+    swaps->owns_items = !postgres->contested;
+    dm_pg_sync(postgres, swaps);
+    if (postgres->is_ours)
+        send_tells(postgres, group, count, true);
+    if (postgres->contested)
+        send_looks(postgres, group, count);
+}
+
+/* False if the store cannot keep it: the answer is due without the server. */
+static bool is_small(struct dm_pg_item *item)
+{
+    if (item->size <= DM_PG_VALUE_MAX && (item->size == 0 || item->size >= DM_REG_VERSION_SIZE))
+        return true;
+    item->state = DM_PG_JUDGED;
+    item->outcome = DM_REG_TOO_LARGE;
+    return false;
+}
+
+bool dm_pg_swap(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count)
+{
+    struct dm_postgres *postgres = (struct dm_postgres *)driver;
+    struct dm_pg_item **made = dm_pg_is_open(postgres) ? make_items(ticket, items, count, true) : NULL;
+
+    for (int i = 0; made && i < count; i++)
+        dm_pg_items_append(is_small(made[i]) ? &postgres->waiting : &postgres->due, made[i]);
+    if (made)
+        dm_pg_send_swaps(postgres);
+    free(made);
+    return made != NULL;
+}
+
+void dm_pg_answer_due(struct dm_postgres *postgres)
+{
+    struct dm_pg_item *item;
+
+    while (!postgres->is_doomed && (item = dm_pg_items_take(&postgres->due))) {
+        struct dm_reg_reply reply = { .outcome = item->outcome, .age_ms = -1 };
+
+        dm_pg_answer(postgres, item, &reply);
+        dm_pg_item_free(item);
+    }
+}
+
+/* ---- lists ------------------------------------------------------------------------------- */
+
+static void finish_list(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    struct dm_pg_item *item = exchange->items[0];
+    const PGresult *result = exchange->results[0];
+    int count = exchange->error ? -1 : PQntuples(result);
+    bool is_last = count <= item->most;
+    char(*keys)[DM_REG_KEY_MAX + 1] = NULL;
+    const char **list = NULL;
+
+    if (exchange->error)
+        judge(postgres, item, exchange->error);
+    if (postgres->is_doomed)
+        return;
+    if (count > item->most)
+        count = item->most;
+    if (count > 0) {
+        keys = calloc((size_t)count, sizeof *keys);
+        list = calloc((size_t)count, sizeof *list);
+    }
+    if (count > 0 && (!keys || !list))
+        count = -1;
+    for (int i = 0; i < count; i++) {
+        snprintf(keys[i], sizeof keys[i], "%.*s", PQgetlength(result, i, 0), PQgetvalue(result, i, 0));
+        list[i] = keys[i];
+    }
+    item->state = DM_PG_ANSWERED;
+    postgres->client.on_list(postgres->client.user, item->ticket, list, count, is_last,
+                             exchange->error ? item->reason : NULL);
+    free(keys);
+    free(list);
+}
+
+/* All bytes of a key are below 0x7f. */
+bool dm_pg_list(struct dm_reg_driver *driver, uint64_t ticket, const char *prefix, const char *after, int most)
+{
+    struct dm_postgres *postgres = (struct dm_postgres *)driver;
+    struct dm_pg_item *item = dm_pg_is_open(postgres) ? item_new(ticket, 0, prefix) : NULL;
+    struct dm_pg_exchange *exchange = item ? dm_pg_exchange_new(finish_list) : NULL;
+    uint64_t limit = htobe64((uint64_t)most + 1);
+    char end[DM_REG_KEY_MAX + 2];
+    struct dm_pg_param params[] = {
+        { BYTEA, prefix, (int)strlen(prefix) },
+        { BYTEA, end, snprintf(end, sizeof end, "%.250s\x7f", prefix) },
+        { BYTEA, after, (int)strlen(after) },
+        { INT8, &limit, sizeof limit },
+    };
+
+    if (!exchange) {
+        free(item);
+        return false;
+    }
+    item->is_list = true;
+    item->most = most;
+    exchange->owns_items = true;
+    dm_pg_send(postgres, exchange, item, postgres->statements.list, params, 4);
+    dm_pg_sync(postgres, exchange);
+    return true;
+}

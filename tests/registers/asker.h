@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A process, as a driver of PostgreSQL sees it: asks, and keeps what it was told.  Any number of them can be in one
+ * test; each is turned only while the test waits for it.
+ */
+#ifndef TESTS_REGISTERS_ASKER_H
+#define TESTS_REGISTERS_ASKER_H
+
+#include <stdbool.h>
+
+#include "registers/driver.h"
+
+#define ASKER_ITEMS 200
+
+struct asked {
+    bool is_answered;
+    struct dm_reg_reply reply; /* the value is a copy */
+    char value[64];            /* the value behind its version, as a text, cut */
+    char reason[DM_REG_REASON_ROOM];
+};
+
+struct asker {
+    struct dm_reg_driver *driver;
+    struct dm_watch watch;
+    struct dm_reg_writer writer;
+    uint64_t tickets;
+    struct asked asked[ASKER_ITEMS]; /* of the last call */
+    int answered;
+    char **keys; /* of the last list */
+    int key_count;
+    bool is_listed, is_last;
+    int ready, down, tells; /* how often */
+    bool is_final, has_inbox;
+    char identity[DM_REG_IDENTITY_ROOM], reason[DM_REG_REASON_ROOM], warning[DM_REG_REASON_ROOM];
+    char told[DM_REG_TELL_MAX + 1];
+    size_t told_size;
+};
+
+/* A driver for the URL; options "": dmutex's own.  command_timeout in ms, 0: 10 s. */
+struct asker *asker_open(const char *url, const char *prefix, unsigned command_timeout_ms);
+/* The same, wanted with the inbox NAME, and connected. */
+struct asker *asker_start(const char *url, const char *inbox);
+void asker_end(struct asker *asker);
+
+/* Turns the driver once, after at most some ms of sleep. */
+void asker_turn(struct asker *asker);
+
+#define asker_until(asker, expression)                          \
+    do {                                                        \
+        int64_t asker_began_ms = wait_now_ms();                 \
+                                                                \
+        while (!(expression)) {                                 \
+            if (wait_now_ms() > asker_began_ms + WAIT_LIMIT_MS) \
+                wait_fail(#expression, __FILE__, __LINE__);     \
+            asker_turn(asker);                                  \
+        }                                                       \
+    } while (0)
+
+/* A new version with this text behind; valid until the next 64 calls. */
+const void *asker_value(struct asker *asker, const char *text, size_t *ret_size);
+
+/* Each asks and waits for the answer.  The version of a swap's new value becomes *version if it is done. */
+const struct asked *asker_read(struct asker *asker, const char *key, const struct dm_reg_version *known);
+const struct asked *asker_swap(struct asker *asker, const char *key, struct dm_reg_version *version, const char *text);
+const struct asked *asker_delete(struct asker *asker, const char *key, const struct dm_reg_version *version);
+const struct asked *asker_swap_and_tell(struct asker *asker, const char *key, struct dm_reg_version *version,
+                                        const char *text, const char *inbox, const char *told);
+
+/* Without waiting. */
+void asker_post(struct asker *asker, const struct dm_reg_item *items, int count, bool is_swap);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A private PostgreSQL: of $DMUTEX_TEST_POSTGRES, a folder with its programs, or of the newest one of Debian's.  It
+ * listens on a socket in a folder of its own, runs as another user if we are root, and ends with the test program.
+ *
+ * The functions fail the running test if the work cannot be done.
+ */
+#ifndef TESTS_REGISTERS_PGSERVER_H
+#define TESTS_REGISTERS_PGSERVER_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct pgserver {
+    char folder[32];
+    char url[96];  /* postgresql:///postgres?host=FOLDER&user=postgres: options are added with & */
+    PGconn *admin; /* the test's own connection, as superuser; NULL: not running */
+    pid_t pid;     /* 0: not running */
+};
+
+/* False where no PostgreSQL is installed, or no user whom it could run as. */
+bool pgserver_is_possible(void);
+
+struct pgserver *pgserver_start(void);
+/* A standby that follows the server, without being waited for. */
+struct pgserver *pgserver_start_standby(const struct pgserver *primary);
+/* SIGKILL to the postmaster; its processes follow. */
+void pgserver_kill(struct pgserver *server);
+/* Disconnects all, and ends cleanly. */
+void pgserver_shutdown(struct pgserver *server);
+/* Starts it again. */
+void pgserver_restart(struct pgserver *server);
+/* Makes a primary of a standby, and waits for it. */
+void pgserver_promote(struct pgserver *server);
+void pgserver_end(struct pgserver *server);
+
+/* Executes SQL; the first value, "" if there is none.  Valid until the fourth call from now. */
+const char *pgserver_sql(struct pgserver *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same on a connection of the test's own. */
+const char *pgserver_sql_by(PGconn *connection, const char *format, ...) __attribute__((format(printf, 2, 3)));
+PGconn *pgserver_connect(const struct pgserver *server, const char *user);
+
+/* A pgbouncer before the server; `mode`: "transaction" or "session".  The URL is valid until the next. */
+pid_t pgbouncer_start(const struct pgserver *server, const char *mode, const char **ret_url);
+bool pgbouncer_is_possible(void);
+
+#endif

@@ -1,0 +1,859 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The driver of PostgreSQL, on a server of its own. */
+#include "../lib/testlib.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "asker.h"
+#include "base/units.h"
+#include "pgserver.h"
+#include "stores/postgres/parts.h"
+
+static struct pgserver *server;
+
+/* Each test has a name of its own, and begins where it is absent. */
+static struct dm_reg_version absent;
+
+static void check_outcome(const struct asked *asked, enum dm_reg_outcome wanted, int line)
+{
+    if (asked->reply.outcome != wanted)
+        fail_msg("line %d: the outcome is %d and not %d: %s", line, (int)asked->reply.outcome, (int)wanted,
+                 asked->reason);
+}
+
+#define assert_outcome(call, wanted) check_outcome(call, wanted, __LINE__)
+
+/* The asker's own process on the server. */
+static int backend_of(const struct asker *asker)
+{
+    return PQbackendPID(((struct dm_postgres *)asker->driver)->connection);
+}
+
+static bool is_waiting(int backend)
+{
+    return strcmp(pgserver_sql(server,
+                               "SELECT count(*) FROM pg_stat_activity WHERE pid = %d AND wait_event_type = "
+                               "'Lock'",
+                               backend),
+                  "1") == 0;
+}
+
+/* A connection that keeps the row of a key locked until it ends its transaction. */
+static PGconn *lock_row(const char *key)
+{
+    PGconn *connection = pgserver_connect(server, "postgres");
+
+    pgserver_sql_by(connection, "BEGIN; SELECT 1 FROM dmutex.registers WHERE name = '%s' FOR UPDATE", key);
+    return connection;
+}
+
+/* ---- what a driver must do --------------------------------------------------------------- */
+
+/* A swap takes effect if the version is the expected one, and only then */
+static void test_swap_compares_the_version(void **state)
+{
+    struct asker *one = asker_start(server->url, NULL), *two = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent, old;
+    const struct asked *asked;
+
+    (void)state;
+    assert_string_equal(one->identity, two->identity);
+    assert_outcome(asker_read(one, "n/a", NULL), DM_REG_DONE);
+    assert_int_equal(one->asked[0].reply.size, 0);
+    assert_true(one->asked[0].reply.has_value);
+    assert_outcome(asker_swap(one, "n/a", &version, "first"), DM_REG_DONE);
+    asked = asker_read(two, "n/a", NULL);
+    assert_outcome(asked, DM_REG_DONE);
+    assert_string_equal(asked->value, "first");
+    assert_memory_equal(&asked->reply.version, &version, sizeof version);
+    assert_outcome(asker_read(two, "n/a", &version), DM_REG_SAME);
+
+    old = version;
+    assert_outcome(asker_swap(two, "n/a", &version, "second"), DM_REG_DONE);
+    asked = asker_swap(one, "n/a", &old, "third");
+    assert_outcome(asked, DM_REG_CONFLICT);
+    assert_true(asked->reply.has_value);
+    assert_string_equal(asked->value, "second");
+    assert_outcome(asker_swap(one, "n/a", &absent, "fourth"), DM_REG_CONFLICT);
+    assert_string_equal(one->asked[0].value, "second");
+
+    assert_outcome(asker_delete(one, "n/a", &old), DM_REG_CONFLICT);
+    assert_outcome(asker_delete(one, "n/a", &version), DM_REG_DONE);
+    asked = asker_swap(two, "n/a", &version, "fifth");
+    assert_outcome(asked, DM_REG_CONFLICT);
+    assert_true(asked->reply.has_value);
+    assert_int_equal(asked->reply.size, 0);
+    asker_end(one);
+    asker_end(two);
+}
+
+/* A value may have a megabyte, and no more; keys have all their bytes */
+static void test_swap_keeps_all_bytes(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    size_t most = asker->driver->can.value_max;
+    char *value = malloc(most + 1), key[DM_REG_KEY_MAX + 1];
+    struct dm_reg_item item = { .key = key, .value = value, .size = most };
+
+    (void)state;
+    memset(key, 'k', DM_REG_KEY_MAX);
+    memcpy(key, "n/A.a_~%20/-Z", 13);
+    key[DM_REG_KEY_MAX] = '\0';
+    for (size_t i = 0; i < most + 1; i++)
+        value[i] = (char)(i * 7 + i / 256);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_DONE);
+    asker_read(asker, key, NULL);
+    assert_int_equal(asker->asked[0].reply.size, most);
+    assert_string_equal(pgserver_sql(server, "SELECT length(value) FROM dmutex.registers WHERE length(name) = 250"),
+                        "1048552");
+    item.size = most + 1;
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_TOO_LARGE);
+    asker_read(asker, "n/a.A_~%20/-Z", NULL);
+    assert_int_equal(asker->asked[0].reply.size, 0);
+    pgserver_sql(server, "DELETE FROM dmutex.registers");
+    free(value);
+    asker_end(asker);
+}
+
+/* A swap that waited for another one brings what that one has written, and not what it was refused for */
+static void test_conflict_brings_the_newest_value(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    struct dm_reg_item item = { .key = "n/newest" };
+    PGconn *other;
+
+    (void)state;
+    assert_outcome(asker_swap(asker, "n/newest", &version, "old"), DM_REG_DONE);
+    other = lock_row("n/newest");
+    item.version = version;
+    item.value = asker_value(asker, "mine", &item.size);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, is_waiting(backend_of(asker)));
+    pgserver_sql_by(other,
+                    "UPDATE dmutex.registers SET version = '012345678901234567890123', value = 'new' WHERE name = "
+                    "'n/newest'; COMMIT");
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_CONFLICT);
+    assert_string_equal(asker->asked[0].value, "new");
+    PQfinish(other);
+    asker_end(asker);
+}
+
+/* An age is that of the value, also if the swap had to wait; a value of another timeline has none */
+static void test_ages_are_never_too_high(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    const struct asked *asked;
+
+    (void)state;
+    assert_outcome(asker_swap(asker, "n/age", &version, "x"), DM_REG_DONE);
+    pgserver_sql(server, "UPDATE dmutex.registers SET written = written - interval '1 hour' WHERE name = 'n/age'");
+    asked = asker_read(asker, "n/age", NULL);
+    assert_true(asked->reply.age_ms >= 3600000 && asked->reply.age_ms < 3600000 + WAIT_LIMIT_MS);
+    assert_true(asked->reply.clock_us > INT64_C(1700000000000000));
+    assert_outcome(asker_swap(asker, "n/age", &version, "y"), DM_REG_DONE);
+    asked = asker_read(asker, "n/age", NULL);
+    assert_true(asked->reply.age_ms >= 0 && asked->reply.age_ms < WAIT_LIMIT_MS);
+    pgserver_sql(server, "UPDATE dmutex.registers SET written = written + interval '1 hour' WHERE name = 'n/age'");
+    assert_int_equal(asker_read(asker, "n/age", NULL)->reply.age_ms, -1);
+    pgserver_sql(server,
+                 "UPDATE dmutex.registers SET written = written - interval '2 hours', timeline = 77 WHERE name = "
+                 "'n/age'");
+    assert_int_equal(asker_read(asker, "n/age", NULL)->reply.age_ms, -1);
+    asker_end(asker);
+}
+
+/* Keys come in order, those of the prefix alone, and in as many pieces as one likes */
+static void test_list_walks_over_a_prefix(void **state)
+{
+    static const char *const wanted[] = { "l/A", "l/a", "l/a/b", "l/~" };
+    struct asker *asker = asker_start(server->url, NULL);
+    const struct dm_reg_driver_ops *ops = asker->driver->ops;
+
+    (void)state;
+    for (int i = 3; i >= 0; i--)
+        assert_outcome(asker_swap(asker, wanted[i], &(struct dm_reg_version){ 0 }, "x"), DM_REG_DONE);
+    assert_outcome(asker_swap(asker, "m/a", &(struct dm_reg_version){ 0 }, "x"), DM_REG_DONE);
+    for (int most = 1; most <= 5; most++) {
+        char after[DM_REG_KEY_MAX + 1] = "";
+        int seen = 0;
+
+        do {
+            asker->answered = 0;
+            assert_true(ops->list(asker->driver, ++asker->tickets, "l/", after, most));
+            asker_until(asker, asker->answered == 1);
+            assert_true(asker->is_listed && asker->key_count <= most);
+            for (int i = 0; i < asker->key_count; i++)
+                assert_string_equal(asker->keys[i], wanted[seen++]);
+            snprintf(after, sizeof after, "%s", asker->keys[asker->key_count - 1]);
+        } while (!asker->is_last);
+        assert_int_equal(seen, 4);
+    }
+    asker_end(asker);
+}
+
+/* A notice comes if the swap has taken effect, with all its bytes, and not to other inboxes */
+static void test_notice_comes_only_if_the_swap_is_done(void **state)
+{
+    struct asker *asker = asker_start(server->url, "me"), *other = asker_start(server->url, "Someone else; \"--");
+    struct dm_reg_version version = absent, old = absent;
+    char text[DM_REG_TELL_MAX];
+    struct dm_reg_tell tell = { "me", text, sizeof text };
+    struct dm_reg_item item = { .key = "n/tell", .tells = &tell, .tell_count = 1 };
+
+    (void)state;
+    assert_true(asker->has_inbox && asker->driver->can.has_tells);
+    assert_outcome(asker_swap_and_tell(other, "n/tell", &version, "x", "me", "one"), DM_REG_DONE);
+    asker_until(asker, asker->tells == 1);
+    assert_string_equal(asker->told, "one");
+    assert_outcome(asker_swap_and_tell(other, "n/tell", &old, "x", "me", "two"), DM_REG_CONFLICT);
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)i;
+    item.version = version;
+    item.value = asker_value(other, "y", &item.size);
+    asker_post(other, &item, 1, true);
+    asker_until(asker, (asker_turn(other), asker->tells == 2));
+    assert_int_equal(asker->told_size, sizeof text);
+    assert_memory_equal(asker->told, text, sizeof text);
+    pgserver_sql(server, "NOTIFY \"%s\", 'not hexadecimal'", ((struct dm_postgres *)asker->driver)->channel);
+    assert_outcome(asker_read(other, "n/tell", NULL), DM_REG_DONE);
+    memcpy(version.bytes, other->asked[0].reply.version.bytes, sizeof version.bytes);
+    assert_outcome(asker_swap_and_tell(asker, "n/tell", &version, "z", "Someone else; \"--", ""), DM_REG_DONE);
+    asker_until(other, other->tells == 1);
+    assert_int_equal(other->told_size, 0);
+    assert_int_equal(asker->tells, 2);
+    asker_end(asker);
+    asker_end(other);
+}
+
+/* ---- groups ------------------------------------------------------------------------------ */
+
+/* Swaps of one call are executed each for itself, and those of one key in their order */
+static void test_one_bad_swap_stops_no_other(void **state)
+{
+    struct asker *asker = asker_open(server->url, "dmutex", 2000);
+    struct dm_reg_item items[130];
+    struct dm_reg_version version = absent;
+    char keys[130][16];
+    PGconn *other;
+
+    (void)state;
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->ready);
+    assert_outcome(asker_swap(asker, "n/group7", &version, "x"), DM_REG_DONE);
+    other = lock_row("n/group7");
+    memset(items, 0, sizeof items);
+    for (int i = 0; i < 130; i++) {
+        snprintf(keys[i], sizeof keys[i], "n/group%d", i % 120);
+        items[i].key = keys[i];
+        if (i == 7)
+            items[i].version = version;
+        if (i >= 120)
+            memcpy(items[i].version.bytes, items[i - 120].value, DM_REG_VERSION_SIZE);
+        items[i].value = malloc(64);
+        memcpy((void *)items[i].value, asker_value(asker, i < 120 ? "one" : "two", &items[i].size), 64);
+    }
+    asker_post(asker, items, 130, true);
+    asker_until(asker, asker->answered == 130);
+    for (int i = 0; i < 130; i++)
+        assert_outcome(&asker->asked[i], i == 7 || i == 127 ? DM_REG_CONFLICT : DM_REG_DONE);
+    assert_non_null(strstr(asker->warning, "pg_locks"));
+    assert_string_equal(pgserver_sql(server,
+                                     "SELECT count(*) FROM dmutex.registers WHERE name LIKE 'n/group%%' AND value = "
+                                     "'two'"),
+                        "9");
+    pgserver_sql_by(other, "COMMIT");
+    assert_outcome(asker_swap(asker, "n/group7", &version, "now"), DM_REG_DONE);
+    for (int i = 0; i < 130; i++)
+        free((void *)items[i].value);
+    PQfinish(other);
+    asker_end(asker);
+}
+
+/* A commit that fails after the statement was answered is no success, and others of its transaction go on */
+static void test_failed_commit_is_not_done(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_item items[3] = { { .key = "n/commit1" }, { .key = "n/commit2" }, { .key = "n/commit3" } };
+
+    (void)state;
+    pgserver_sql(server,
+                 "CREATE FUNCTION complain() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN IF NEW.name = "
+                 "'n/commit2' THEN RAISE 'no such luck'; END IF; RETURN NULL; END$$; CREATE CONSTRAINT TRIGGER "
+                 "late AFTER INSERT ON dmutex.registers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "
+                 "complain()");
+    for (int i = 0; i < 3; i++)
+        items[i].value = asker_value(asker, "x", &items[i].size);
+    asker_post(asker, items, 3, true);
+    asker_until(asker, asker->answered == 3);
+    assert_outcome(&asker->asked[0], DM_REG_DONE);
+    assert_outcome(&asker->asked[1], DM_REG_REFUSED);
+    assert_outcome(&asker->asked[2], DM_REG_DONE);
+    assert_non_null(strstr(asker->asked[1].reason, "no such luck"));
+    pgserver_sql(server, "DROP TRIGGER late ON dmutex.registers; DROP FUNCTION complain");
+    assert_int_equal(asker_read(asker, "n/commit2", NULL)->reply.size, 0);
+    asker_end(asker);
+}
+
+/* ---- faults ------------------------------------------------------------------------------ */
+
+/* A swap that has no answer is unknown, and may be executed later, if its version fits then */
+static void test_swap_without_an_answer_is_unknown_and_may_come_late(void **state)
+{
+    struct asker *asker = asker_open(server->url, "dmutex", 300), *other = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    struct dm_reg_item item = { .key = "n/late" };
+    int backend;
+
+    (void)state;
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->ready);
+    assert_outcome(asker_swap(other, "n/late", &version, "first"), DM_REG_DONE);
+    backend = backend_of(asker);
+    kill(backend, SIGSTOP);
+    item.version = version;
+    item.value = asker_value(asker, "late", &item.size);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, asker->answered == 1);
+    kill(backend, SIGSTOP);
+    assert_outcome(&asker->asked[0], DM_REG_UNKNOWN);
+    assert_int_equal(asker->down, 1);
+    assert_false(asker->is_final);
+    assert_string_equal(asker_read(other, "n/late", NULL)->value, "first");
+    kill(backend, SIGCONT);
+    wait_until(strcmp(asker_read(other, "n/late", NULL)->value, "late") == 0);
+    asker_until(asker, asker->ready == 2);
+    assert_string_equal(asker->identity, other->identity);
+    asker_end(asker);
+    asker_end(other);
+}
+
+/* An admin who ends a session makes its swap unknown; one who cancels a statement does not */
+static void test_admin_ends_the_statement_or_the_session(void **state)
+{
+    struct asker *asker = asker_start(server->url, "ends");
+    struct dm_reg_version version = absent;
+    struct dm_reg_item item = { .key = "n/ended" };
+    PGconn *other;
+
+    (void)state;
+    assert_outcome(asker_swap(asker, "n/ended", &version, "x"), DM_REG_DONE);
+    other = lock_row("n/ended");
+    item.version = version;
+    item.value = asker_value(asker, "y", &item.size);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, is_waiting(backend_of(asker)));
+    pgserver_sql(server, "SELECT pg_cancel_backend(%d)", backend_of(asker));
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_CONFLICT);
+    assert_string_equal(asker->asked[0].value, "x");
+    assert_int_equal(asker->down, 0);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, is_waiting(backend_of(asker)));
+    pgserver_sql(server, "SELECT pg_terminate_backend(%d)", backend_of(asker));
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_UNKNOWN);
+    pgserver_sql_by(other, "COMMIT");
+    asker_until(asker, asker->ready == 2 && asker->has_inbox);
+    assert_outcome(asker_swap(asker, "n/ended", &version, "z"), DM_REG_DONE);
+    PQfinish(other);
+    asker_end(asker);
+}
+
+/* The data of a server that was killed are all there, and are known again */
+static void test_killed_server_keeps_its_identity(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    char identity[DM_REG_IDENTITY_ROOM];
+
+    (void)state;
+    snprintf(identity, sizeof identity, "%s", asker->identity);
+    assert_outcome(asker_swap(asker, "n/killed", &version, "x"), DM_REG_DONE);
+    pgserver_kill(server);
+    asker_until(asker, asker->down == 1);
+    pgserver_restart(server);
+    asker_until(asker, asker->ready == 2);
+    assert_string_equal(asker->identity, identity);
+    assert_outcome(asker_swap(asker, "n/killed", &version, "y"), DM_REG_DONE);
+    asker_end(asker);
+}
+
+/* Where a crash may lose commits, the data after a crash are others, and after a clean restart they are not */
+static void test_crash_without_durable_commits_is_another_identity(void **state)
+{
+    char url[128], identity[DM_REG_IDENTITY_ROOM];
+    struct asker *asker;
+
+    (void)state;
+    pgserver_sql(server, "CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET synchronous_commit = off");
+    snprintf(url, sizeof url, "%s&user=hasty", server->url);
+    asker = asker_start(url, NULL);
+    snprintf(identity, sizeof identity, "%s", asker->identity);
+    pgserver_shutdown(server);
+    asker_until(asker, asker->down);
+    pgserver_restart(server);
+    asker_until(asker, asker->ready == 2);
+    assert_string_equal(asker->identity, identity);
+    kill(backend_of(asker), SIGKILL);
+    asker_until(asker, asker->ready == 3);
+    assert_string_not_equal(asker->identity, identity);
+    pgserver_kill(server);
+    pgserver_restart(server);
+    asker_end(asker);
+}
+
+/* A standby is refused; once promoted it has another identity, and the old primary is refused from then on */
+static void test_promotion_is_another_identity(void **state)
+{
+    struct pgserver *standby = pgserver_start_standby(server);
+    struct asker *asker = asker_start(server->url, NULL), *both;
+    char url[160], identity[DM_REG_IDENTITY_ROOM];
+    struct dm_reg_version version = absent;
+
+    (void)state;
+    asker_end(asker);
+    asker = asker_open(standby->url, "dmutex", 0);
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->down);
+    assert_non_null(strstr(asker->reason, "standby"));
+    snprintf(url, sizeof url, "postgresql:///postgres?host=%s,%s&user=postgres", server->folder, standby->folder);
+    both = asker_start(url, NULL);
+    snprintf(identity, sizeof identity, "%s", both->identity);
+    assert_outcome(asker_swap(both, "n/promoted", &version, "x"), DM_REG_DONE);
+    wait_until(strcmp(pgserver_sql(standby, "SELECT count(*) FROM dmutex.registers WHERE name = 'n/promoted'"), "1") ==
+               0);
+    pgserver_kill(server);
+    pgserver_promote(standby);
+    asker_until(both, both->ready == 2);
+    assert_string_not_equal(both->identity, identity);
+    assert_outcome(asker_read(both, "n/promoted", NULL), DM_REG_DONE);
+    assert_string_equal(both->asked[0].value, "x");
+    assert_int_equal(both->asked[0].reply.age_ms, -1);
+    asker_until(asker, asker->ready);
+    assert_string_equal(asker->identity, both->identity);
+
+    pgserver_end(standby);
+    pgserver_restart(server);
+    both->down = 0;
+    asker_until(both, both->down > 1 && strstr(both->reason, "old primary"));
+    assert_int_equal(both->ready, 2);
+    asker_end(asker);
+    asker_end(both);
+}
+
+/* After a backup was restored and a new epoch drawn, no swap of the time before takes effect */
+static void test_new_epoch_ends_swaps_of_the_old_one(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent, kept;
+    char identity[DM_REG_IDENTITY_ROOM];
+    struct dm_reg_item item = { .key = "n/epoch" };
+
+    (void)state;
+    assert_outcome(asker_swap(asker, "n/epoch", &version, "copy"), DM_REG_DONE);
+    kept = version;
+    snprintf(identity, sizeof identity, "%s", asker->identity);
+    pgserver_sql(server, "BEGIN; LOCK TABLE dmutex.registers IN EXCLUSIVE MODE; UPDATE dmutex.epoch SET id = "
+                         "gen_random_uuid(), drawn = clock_timestamp(); COMMIT");
+    item.version = version;
+    item.value = asker_value(asker, "of the old", &item.size);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_UNKNOWN);
+    asker_until(asker, asker->ready == 2);
+    assert_string_not_equal(asker->identity, identity);
+    assert_string_equal(asker_read(asker, "n/epoch", NULL)->value, "copy");
+    assert_outcome(asker_swap(asker, "n/epoch", &kept, "of the new"), DM_REG_DONE);
+    asker_end(asker);
+}
+
+/* ---- bad input --------------------------------------------------------------------------- */
+
+/* Waits for the sentence with which a URL or role is refused. */
+static void assert_refused(const char *role, const char *prefix, const char *sentence, bool is_final)
+{
+    struct asker *asker;
+    char url[160];
+
+    snprintf(url, sizeof url, "%s&user=%s", server->url, role);
+    asker = asker_open(url, prefix, 0);
+    assert_non_null(asker->driver);
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->down);
+    if (!strstr(asker->reason, sentence))
+        fail_msg("no \"%s\" in: %s", sentence, asker->reason);
+    assert_int_equal(asker->is_final, is_final);
+    assert_int_equal(asker->ready, 0);
+    asker_end(asker);
+}
+
+/* What is missing is said, and what to do */
+static void test_missing_rights_are_named(void **state)
+{
+    (void)state;
+    pgserver_sql(server,
+                 "CREATE ROLE plain LOGIN; CREATE ROLE full_house LOGIN CONNECTION LIMIT 0; CREATE ROLE secret1 "
+                 "LOGIN PASSWORD 'x'; CREATE ROLE outcast");
+    assert_refused("plain", "dmutex", "dmutex sql postgresql", true);
+    assert_refused("plain", "other", "dmutex sql postgresql", true);
+    assert_refused("plain&dbname=nowhere", "dmutex", "postgresql://HOST/DATABASE", true);
+    assert_refused("full_house", "dmutex", "CONNECTION LIMIT", false);
+    assert_refused("outcast", "dmutex", "not permitted to log in", true);
+    pgserver_sql(server,
+                 "GRANT USAGE ON SCHEMA dmutex TO plain; GRANT SELECT, INSERT, UPDATE ON dmutex.registers TO plain; "
+                 "GRANT SELECT ON dmutex.epoch TO plain");
+    assert_refused("plain", "dmutex", "lacks rights", true);
+    pgserver_sql(server, "GRANT DELETE ON dmutex.registers TO plain");
+}
+
+/* A password that does not fit */
+static void test_wrong_password_is_final(void **state)
+{
+    char line[128], path[64];
+    FILE *file;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/data/pg_hba.conf", server->folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("local all secret1 scram-sha-256\nlocal all all trust\nlocal replication all trust\n", file);
+    fclose(file);
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    wait_until(
+        strcmp(pgserver_sql(server, "SELECT count(*) FROM pg_hba_file_rules WHERE auth_method = 'scram-sha-256'"),
+               "1") == 0);
+    snprintf(line, sizeof line, "secret1&password=n0t_this");
+    assert_refused(line, "dmutex", "PGPASSFILE", true);
+    assert_refused("secret1", "dmutex", "PGPASSFILE", true);
+}
+
+/* What a role or a database sets does not matter */
+static void test_settings_of_the_role_are_harmless(void **state)
+{
+    static const char *const settings[] = {
+        "default_transaction_isolation = 'serializable'",
+        "default_transaction_read_only = on",
+        "default_transaction_deferrable = on",
+        "statement_timeout = '1ms'",
+        "lock_timeout = '1ms'",
+        "idle_session_timeout = '2s'",
+        "bytea_output = 'escape'",
+        "search_path = evil, pg_catalog",
+        "\"TimeZone\" = 'Asia/Kathmandu'",
+        "client_encoding = 'LATIN1'",
+        "extra_float_digits = -15",
+        "standard_conforming_strings = off",
+    };
+    struct asker *asker, *other = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    PGconn *control;
+    char url[128];
+    int backend;
+
+    (void)state;
+    pgserver_sql(server,
+                 "CREATE ROLE odd LOGIN; GRANT plain TO odd; CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO odd; "
+                 "CREATE FUNCTION evil.never(bytea, bytea) RETURNS boolean LANGUAGE sql AS 'SELECT false'; CREATE "
+                 "OPERATOR evil.= (LEFTARG = bytea, RIGHTARG = bytea, FUNCTION = evil.never); CREATE FUNCTION "
+                 "evil.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$SELECT '1970-01-01'::timestamptz$$");
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        pgserver_sql(server, "ALTER ROLE odd SET %s", settings[i]);
+    snprintf(url, sizeof url, "%s&user=odd", server->url);
+    asker = asker_start(url, "odd");
+    assert_string_equal(asker->identity, other->identity);
+    assert_outcome(asker_swap_and_tell(asker, "n/odd", &version, "x", "odd", "told"), DM_REG_DONE);
+    asker_until(asker, asker->tells == 1);
+    assert_outcome(asker_swap(other, "n/odd", &version, "y"), DM_REG_DONE);
+    assert_outcome(asker_swap(asker, "n/odd", &absent, "z"), DM_REG_CONFLICT);
+    assert_string_equal(asker->asked[0].value, "y");
+    assert_true(asker->asked[0].reply.age_ms >= 0 && asker->asked[0].reply.age_ms < WAIT_LIMIT_MS);
+
+    backend = backend_of(asker);
+    control = pgserver_connect(server, "odd"); /* ends by the timeout that the asker has turned off */
+    wait_until(!PQconsumeInput(control));
+    assert_outcome(asker_read(asker, "n/odd", NULL), DM_REG_DONE);
+    assert_int_equal(backend_of(asker), backend);
+    PQfinish(control);
+    asker_end(asker);
+    asker_end(other);
+}
+
+/* Several processes that are the first make the tables together */
+static void test_tables_are_made_by_whoever_comes_first(void **state)
+{
+    struct asker *askers[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        askers[i] = asker_open(server->url, "first.Use-1_", 0);
+        askers[i]->driver->ops->want(askers[i]->driver);
+    }
+    for (int turns = 0; turns < 100; turns++) {
+        for (int i = 0; i < 4; i++)
+            asker_turn(askers[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        asker_until(askers[i], askers[i]->ready);
+        assert_string_equal(askers[i]->identity, askers[0]->identity);
+        assert_int_equal(askers[i]->down, 0);
+    }
+    for (int i = 0; i < 4; i++)
+        asker_end(askers[i]);
+}
+
+/* Tables that were dropped are made again, and are other data; what is not ours is refused */
+static void test_tables_changed_by_hand(void **state)
+{
+    struct asker *asker = asker_open(server->url, "hand", 0);
+    char identity[DM_REG_IDENTITY_ROOM];
+    struct dm_reg_version version = absent;
+
+    (void)state;
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->ready);
+    snprintf(identity, sizeof identity, "%s", asker->identity);
+    assert_outcome(asker_swap(asker, "n/hand", &version, "x"), DM_REG_DONE);
+    pgserver_sql(server, "UPDATE hand.registers SET version = 'short'");
+    assert_outcome(asker_read(asker, "n/hand", NULL), DM_REG_REFUSED);
+    assert_non_null(strstr(asker->asked[0].reason, "by hand"));
+    assert_outcome(asker_swap(asker, "n/hand", &version, "y"), DM_REG_REFUSED);
+    pgserver_sql(server, "DROP SCHEMA hand CASCADE");
+    assert_outcome(asker_swap(asker, "n/hand", &version, "y"), DM_REG_UNKNOWN);
+    asker_until(asker, asker->ready == 2);
+    assert_string_not_equal(asker->identity, identity);
+    assert_outcome(asker_swap(asker, "n/hand", &(struct dm_reg_version){ 0 }, "y"), DM_REG_DONE);
+    pgserver_sql(server, "TRUNCATE hand.epoch");
+    assert_outcome(asker_read(asker, "n/hand", NULL), DM_REG_UNKNOWN);
+    asker_until(asker, asker->ready == 3);
+    asker_end(asker);
+
+    pgserver_sql(server, "ALTER TABLE hand.registers DROP CONSTRAINT registers_pkey");
+    assert_refused("postgres", "hand", "primary key", true);
+    pgserver_sql(server,
+                 "ALTER TABLE hand.registers ADD PRIMARY KEY (name); ALTER TABLE hand.registers ALTER value TYPE text "
+                 "USING ''");
+    assert_refused("postgres", "hand", "columns", true);
+    pgserver_sql(server, "DROP TABLE hand.registers; CREATE VIEW hand.registers AS SELECT 1 AS name");
+    assert_refused("postgres", "hand", "plain table", true);
+    pgserver_sql(server, "DROP SCHEMA hand CASCADE");
+}
+
+/* An old snapshot, for instance of a backup, is told */
+static void test_old_snapshot_is_told(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    PGconn *other = pgserver_connect(server, "postgres");
+    char process[32];
+
+    (void)state;
+    pgserver_sql_by(other, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    pgserver_sql(server, "DO $$BEGIN FOR i IN 1..10010 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END$$");
+    ((struct dm_postgres *)asker->driver)->looked_ns -= 60 * DM_NS_PER_S;
+    asker_until(asker, asker->warning[0]);
+    snprintf(process, sizeof process, "process %d", PQbackendPID(other));
+    assert_non_null(strstr(asker->warning, process));
+    PQfinish(other);
+    asker_end(asker);
+}
+
+/* Behind pgbouncer nothing is missed but notices, which others get all the same; nothing of ours is left in its pool */
+static void test_pooler_passes_no_notices(void **state)
+{
+    struct asker *pooled, *direct = asker_start(server->url, "direct");
+    struct dm_reg_version version = absent, old = absent;
+    const char *url;
+    pid_t pid;
+
+    (void)state;
+    if (!pgbouncer_is_possible())
+        return;
+    pid = pgbouncer_start(server, "transaction", &url);
+    pooled = asker_start(url, "pooled");
+    assert_false(pooled->driver->can.has_tells || pooled->has_inbox);
+    assert_non_null(strstr(pooled->warning, "pooler"));
+    assert_string_equal(pooled->identity, direct->identity);
+    assert_outcome(asker_swap_and_tell(pooled, "n/pooled", &version, "x", "direct", "told"), DM_REG_DONE);
+    asker_until(direct, direct->tells == 1);
+    assert_outcome(asker_swap_and_tell(pooled, "n/pooled", &old, "y", "direct", "again"), DM_REG_CONFLICT);
+    assert_string_equal(pooled->asked[0].value, "x");
+    assert_outcome(asker_swap_and_tell(pooled, "n/pooled", &version, "y", "direct", "last"), DM_REG_DONE);
+    asker_until(direct, direct->tells == 2);
+    assert_string_equal(direct->told, "last");
+    asker_end(pooled);
+    asker_end(direct);
+    kill(pid, SIGTERM);
+    keeper_reap(pid);
+}
+
+/* ---- the process ------------------------------------------------------------------------- */
+
+/* A forked child that forgets the driver leaves the parent's connection alone */
+static void test_child_leaves_the_connection_alone(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL), *connecting = asker_open(server->url, "dmutex", 0);
+    struct dm_reg_version version = absent;
+    pid_t child;
+
+    (void)state;
+    connecting->driver->ops->want(connecting->driver);
+    connecting->driver->ops->turn(connecting->driver);
+    child = keeper_fork();
+    if (child == 0) {
+        asker->driver->ops->forget(asker->driver);
+        connecting->driver->ops->forget(connecting->driver);
+        asker->driver->ops->turn(asker->driver);
+        _exit(asker->ready == 1 ? 0 : 1);
+    }
+    assert_int_equal(keeper_reap(child), 0);
+    assert_outcome(asker_swap(asker, "n/forked", &version, "x"), DM_REG_DONE);
+    asker_until(connecting, connecting->ready);
+    assert_int_equal(asker->down, 0);
+    asker_end(asker);
+    asker_end(connecting);
+}
+
+/* A program that closes all descriptors, and gets the number again, has its file left alone */
+static void test_closed_descriptor_is_not_used(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_item item = { .key = "n/closed" };
+    int fd = PQsocket(((struct dm_postgres *)asker->driver)->connection), pipes[2];
+
+    (void)state;
+    assert_return_code(pipe(pipes), errno);
+    assert_int_equal(dup2(pipes[1], fd), fd);
+    assert_false(asker->driver->ops->read(asker->driver, 1, &item, 1));
+    asker_until(asker, asker->down == 1);
+    close(pipes[1]);
+    assert_int_equal(write(fd, "x", 1), 1);
+    close(fd);
+    assert_int_equal(read(pipes[0], &(char[2]){ 0 }, 2), 1);
+    asker_until(asker, asker->ready == 2);
+    close(pipes[0]);
+    asker_end(asker);
+}
+
+/* A connection that nobody needs is closed, and opened again when it is needed */
+static void test_resting_driver_has_no_connection(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    int backend = backend_of(asker);
+
+    (void)state;
+    asker->driver->ops->rest(asker->driver);
+    wait_until(strcmp(pgserver_sql(server, "SELECT count(*) FROM pg_stat_activity WHERE pid = %d", backend), "0") == 0);
+    asker_turn(asker);
+    assert_int_equal(asker->down, 0);
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->ready == 2);
+    asker_end(asker);
+}
+
+/* ---- URLs -------------------------------------------------------------------------------- */
+
+static const char *reason_of(const char *url)
+{
+    static char reason[DM_REG_REASON_ROOM];
+    struct asker *asker = asker_open(url, "dmutex", 0);
+
+    assert_null(asker->driver);
+    snprintf(reason, sizeof reason, "%s", asker->reason);
+    asker_end(asker);
+    return reason;
+}
+
+/* A URL that libpq does not take is refused without a word of it that may be secret */
+static void test_bad_url_is_refused_without_its_secrets(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(reason_of("postgresql://u:hush@h/db?prefix=x"), "\"prefix\""));
+    assert_null(strstr(reason_of("postgresql://u:hush@h/db?prefix=x"), "hush"));
+    assert_null(strstr(reason_of("postgresql://u:hu%sh@h/db"), "hu%"));
+    assert_null(strstr(reason_of("postgresql://u:hush@h/db?hush2"), "hush2="));
+    assert_non_null(strstr(reason_of("postgresql://h/db?replication=database"), "replication"));
+}
+
+/* The place is said without user and password */
+static void test_place_has_no_secrets(void **state)
+{
+    static const char *const wanted[][2] = {
+        { "postgresql://u:hush@h1:99,h2/db", "PostgreSQL at h1:99/db" },
+        { "postgres://", "PostgreSQL at the usual place" },
+        { "postgres://?host=/tmp/x", "PostgreSQL at /tmp/x" },
+        { "postgres://?service=locks", "PostgreSQL, service locks" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct asker *asker = asker_open(wanted[i][0], "dmutex", 0);
+        char place[300];
+
+        assert_non_null(asker->driver);
+        asker->driver->ops->place(asker->driver, place, sizeof place);
+        assert_string_equal(place, wanted[i][1]);
+        asker_end(asker);
+    }
+}
+
+static int start_server(void **state)
+{
+    (void)state;
+    server = pgserver_start();
+    return 0;
+}
+
+static int end_server(void **state)
+{
+    (void)state;
+    pgserver_end(server);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_swap_compares_the_version),
+        cmocka_unit_test(test_swap_keeps_all_bytes),
+        cmocka_unit_test(test_conflict_brings_the_newest_value),
+        cmocka_unit_test(test_ages_are_never_too_high),
+        cmocka_unit_test(test_list_walks_over_a_prefix),
+        cmocka_unit_test(test_notice_comes_only_if_the_swap_is_done),
+        cmocka_unit_test(test_one_bad_swap_stops_no_other),
+        cmocka_unit_test(test_failed_commit_is_not_done),
+        cmocka_unit_test(test_swap_without_an_answer_is_unknown_and_may_come_late),
+        cmocka_unit_test(test_admin_ends_the_statement_or_the_session),
+        cmocka_unit_test(test_killed_server_keeps_its_identity),
+        cmocka_unit_test(test_crash_without_durable_commits_is_another_identity),
+        cmocka_unit_test(test_new_epoch_ends_swaps_of_the_old_one),
+        cmocka_unit_test(test_missing_rights_are_named),
+        cmocka_unit_test(test_wrong_password_is_final),
+        cmocka_unit_test(test_settings_of_the_role_are_harmless),
+        cmocka_unit_test(test_tables_are_made_by_whoever_comes_first),
+        cmocka_unit_test(test_tables_changed_by_hand),
+        cmocka_unit_test(test_old_snapshot_is_told),
+        cmocka_unit_test(test_pooler_passes_no_notices),
+        cmocka_unit_test(test_child_leaves_the_connection_alone),
+        cmocka_unit_test(test_closed_descriptor_is_not_used),
+        cmocka_unit_test(test_resting_driver_has_no_connection),
+        cmocka_unit_test(test_bad_url_is_refused_without_its_secrets),
+        cmocka_unit_test(test_place_has_no_secrets),
+        cmocka_unit_test(test_promotion_is_another_identity),
+    };
+
+    if (!pgserver_is_possible()) {
+        puts("1..0 # SKIP no PostgreSQL is installed (package postgresql)");
+        return 0;
+    }
+    test_begin(argc, argv);
+    return cmocka_run_group_tests(tests, start_server, end_server);
+}
