@@ -213,7 +213,7 @@ void group_part_master(struct stage *stage)
     await_switch(stage, epoch);
 }
 
-/* Nobody is promoted, and no vote of the sentinels is fresh. */
+/* Nobody is promoted, and no word of the sentinels is fresh. */
 void group_part_sentinels(struct stage *stage)
 {
     cut(stage, sentinel_hosts[SENTINELS - 1]);

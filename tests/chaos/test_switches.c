@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Promise P3 with Sentinel: the sentinels promote replicas repeatedly, replaced masters stay writable masters for
- * seconds, and no two threads own a mutex.  Without the master watch's vote and without grace two threads do.  DM_SEED
+ * seconds, and no two threads own a mutex.  Without the master watch's word and without grace two threads do.  DM_SEED
  * repeats a run as far as the kernel's scheduler does; DMUTEX_TEST_SWITCHES sets the number of switches.
  */
 #include <signal.h>

@@ -222,7 +222,7 @@ static bool has_config(const struct server *server, const char *epoch)
     return side_says(server->side, epoch, "HGET dmutex:server config");
 }
 
-/* A process without holds opens a connection only for a call; the previous vote counts for a second. */
+/* A process without holds opens a connection only for a call; the previous word counts for a second. */
 static bool has_config_after_use(const struct server *server, const char *epoch, struct actor *actor, const char *name)
 {
     actor_send(actor, "timedlock %s 100", name);

@@ -45,7 +45,7 @@ static void test_a_lock_fails_when_no_sentinel_knows_the_name(void **state)
     actor_end(actor);
 }
 
-/* A minority is no vote, and its master is asked for nothing.  When the majority is back, everything works. */
+/* A minority has no word, and its master is asked for nothing.  When the majority is back, everything works. */
 static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **state)
 {
     struct actor *actor = start();

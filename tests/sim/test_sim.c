@@ -284,7 +284,7 @@ static void test_sim_keeps_every_promise_when_there_is_a_cluster(void **state)
     assert_true((counters.deaths > 0 && counters.switches > seeds / 2) || SHARE > 1); /* five seeds have few */
 }
 
-/* A hold that all replicas have confirmed needs neither the sentinels' vote nor a grace. */
+/* A hold that all replicas have confirmed needs neither the sentinels' word nor a grace. */
 static void test_sim_keeps_every_promise_when_all_replicas_confirm(void **state)
 {
     uint64_t seeds = count_from("DM_SIM_SEEDS", 25, 10000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stores/redis/sentinel/council: when a vote of the sentinels counts, for how long, and who has a vote. */
+/* stores/redis/sentinel/council: when a word of the sentinels counts, for how long, and who has a vote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static enum dm_council_news says(int index, const struct dm_master *master, int6
     return dm_council_take(&council, index, master, now, now);
 }
 
-static void test_a_vote_counts_from_a_majority_on(void **state)
+static void test_a_word_counts_from_a_majority_on(void **state)
 {
     (void)state;
     begin(3);
@@ -62,8 +62,8 @@ static void test_a_vote_counts_from_a_majority_on(void **state)
     assert_string_equal(council.word.host, here.host);
 }
 
-/* The older of two questions bounds the vote of two: the newest alone would let one sentinel decide. */
-static void test_a_vote_counts_from_the_oldest_question_of_the_majority(void **state)
+/* The older of two questions bounds the word of two: the newest alone would let one sentinel decide. */
+static void test_a_word_counts_from_the_oldest_question_of_the_majority(void **state)
 {
     (void)state;
     begin(3);
@@ -122,7 +122,7 @@ static void test_a_sentinel_that_flips_makes_no_doubt_for_a_while(void **state)
 }
 
 /* A majority changes its mind while neither may make a doubt: links to the old master close all the same. */
-static void test_another_master_is_doubt_before_it_is_a_vote(void **state)
+static void test_another_master_is_doubt_before_it_is_a_word(void **state)
 {
     (void)state;
     begin(3);
@@ -600,8 +600,8 @@ static int agreeing(int count, int64_t now, unsigned master)
     return agree;
 }
 
-/* Whatever was said in whatever order, a vote that counts is that of a majority who were asked recently. */
-static void test_a_fresh_vote_needs_a_majority(void **state)
+/* Whatever was said in whatever order, a word that counts is that of a majority who were asked recently. */
+static void test_a_fresh_word_needs_a_majority(void **state)
 {
     const struct dm_master *const masters[] = { &here, &there, &none };
     long fresh = 0;
@@ -685,8 +685,8 @@ static void answer(int index, int listed, int liars, int64_t now)
 }
 
 /*
- * A minority of the listed says anything: ids, lists, masters, epochs, in any order.  The vote is never theirs, and
- * there is a vote as long as the others answer.
+ * A minority of the listed says anything: ids, lists, masters, epochs, in any order.  The word is never theirs, and
+ * there is a word as long as the others answer.
  */
 static void test_a_minority_of_liars_neither_decides_nor_stops_the_rest(void **state)
 {
@@ -724,12 +724,12 @@ static void test_a_minority_of_liars_neither_decides_nor_stops_the_rest(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_vote_counts_from_a_majority_on),
-        cmocka_unit_test(test_a_vote_counts_from_the_oldest_question_of_the_majority),
+        cmocka_unit_test(test_a_word_counts_from_a_majority_on),
+        cmocka_unit_test(test_a_word_counts_from_the_oldest_question_of_the_majority),
         cmocka_unit_test(test_a_late_answer_counts_from_its_question),
         cmocka_unit_test(test_one_other_answer_is_doubt),
         cmocka_unit_test(test_a_sentinel_that_flips_makes_no_doubt_for_a_while),
-        cmocka_unit_test(test_another_master_is_doubt_before_it_is_a_vote),
+        cmocka_unit_test(test_another_master_is_doubt_before_it_is_a_word),
         cmocka_unit_test(test_a_sentinel_that_differs_for_long_is_outvoted),
         cmocka_unit_test(test_a_sentinel_that_keeps_naming_other_masters_is_outvoted),
         cmocka_unit_test(test_the_number_rises_with_the_address),
@@ -755,7 +755,7 @@ int main(void)
         cmocka_unit_test(test_a_sentinel_is_forgotten_when_no_majority_names_it),
         cmocka_unit_test(test_a_sentinel_that_nobody_names_has_no_vote_though_it_answers),
         cmocka_unit_test(test_the_place_of_a_forgotten_sentinel_is_used_again),
-        cmocka_unit_test(test_a_fresh_vote_needs_a_majority),
+        cmocka_unit_test(test_a_fresh_word_needs_a_majority),
         cmocka_unit_test(test_a_minority_of_liars_neither_decides_nor_stops_the_rest),
     };
 
