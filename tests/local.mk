@@ -42,6 +42,7 @@ unit_store_tests = \
     tests/unit/test_verdict
 unit_registers_tests = \
     tests/unit/test_apply \
+    tests/unit/test_apply_losses \
     tests/unit/test_apply_walk \
     tests/unit/test_errand \
     tests/unit/test_session \
