@@ -55,8 +55,8 @@ lack()
     done
 }
 
-# timed has somebody wait; client|kill is used after a broken connection only. All at once, for each
-# waits in vain.
+# timed makes a thread wait; client|kill is used only after a broken connection. All run at once, because each
+# waits until its time limit.
 pids=
 lacking=$(echo "$needed" | grep -v 'client|kill' | tr '|' -)
 for right in $lacking; do

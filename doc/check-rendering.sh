@@ -1,6 +1,6 @@
 #!/bin/sh
 # Reads the manual as its readers do: each page is rendered by groff and by mandoc, and the rendering is
-# searched for lost quotes and dashes, missing parts, and names that no page tells. Speaks TAP.
+# searched for lost quotes and dashes, missing parts, and missing names. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir comes from there.
 
@@ -15,7 +15,7 @@ for program in groff mandoc; do
     fi
 done
 
-# Joins the words that were cut at the end of a line, also behind a hyphen of their own.
+# Joins the words that were cut at the end of a line, also after their own hyphen.
 join_words() { sed -E -e ':again' -e '/(‐|[[:alnum:]]-)$/{N;s/(‐|([[:alnum:]]-))\n */\2/;b again' -e '}'; }
 by_groff() { groff -mdoc -Tutf8 -P-cbou "$1" 2>/dev/null | join_words; }
 by_mandoc() { mandoc -Tutf8 "$1" | sed 's/.\x08//g' | join_words; }

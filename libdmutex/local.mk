@@ -230,7 +230,7 @@ libdmutex_libdmutex_tls_la_LDFLAGS = \
     -Wl,-z,nodelete \
     $(HARDENING_LDFLAGS)
 
-# Where the library looks for the module: in the folder libdmutex beside itself.
+# Where the library looks for the module: in the folder libdmutex next to the library.
 uninstalled_module = libdmutex/.libs/libdmutex/libdmutex-tls.so
 noinst_DATA += $(uninstalled_module)
 $(uninstalled_module): libdmutex/libdmutex-tls.la

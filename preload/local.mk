@@ -2,7 +2,7 @@
 # doc/design/preload.md says how the three work together.
 
 # Unwind tables, because threads are cancelled in waits; not -fexceptions, which would need libgcc_s.
-# Nor sanitizers: the programs with the preloaded module have none.
+# No sanitizers either: the programs with the preloaded module have none.
 preload_cflags = -std=gnu11 -pthread $(WARNING_CFLAGS) $(HARDENING_CFLAGS) -fvisibility=hidden -fasynchronous-unwind-tables
 
 # ---------------------------------------------------------------------------

@@ -116,6 +116,7 @@ tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 endif
 
 # parts and the whole on a server of their own
+# parts, and the whole library, on a private server
 server_tests = \
     tests/server/test_sentinel \
     tests/server/test_cluster_faults \
@@ -260,7 +261,7 @@ $(tls_inner_tests): private LDADD = tests/lib/libtls.la $(test_libs) $(up_to_api
 $(tls_tests) $(tls_inner_tests): tests/lib/libtls.la
 $(server_inner_tests): private LDADD = tests/server/libhelp.la $(test_libs) $(up_to_api)
 $(server_tests): tests/server/libhelp.la $(up_to_api)
-# functions of the library that the test stands in for; the handlers of fork() are not in the parts
+# functions of the library that the test replaces; the handlers of fork() are not in the parts
 tests_server_test_moments_SOURCES = tests/server/test_moments.c libdmutex/process/life/lifetime.c
 tests_server_test_moments_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=free \
@@ -345,7 +346,7 @@ CLEANFILES += $(libc_tests)
 #     server/test_exit            awaits its threads in the server's queue, and they sit in a line
 #     server/test_testing_abandon likewise
 #     conformance/test_stacks     likewise
-#     conformance/test_ownership counts commands, and a lease that another test has left kept goes back meanwhile
+#     conformance/test_ownership counts commands, and a lease kept from another test is released meanwhile
 #     server/test_cond_cancel     awaits the end of each hold at the server, hundreds of times a linger time
 #     server/test_fork_handler    its child ends by _exit(), which leaves a kept lease to the lease's end
 #     server/test_cond_forks      likewise
@@ -508,7 +509,7 @@ module_tests = \
     tests/preload/test_rules \
     tests/preload/test_small \
     tests/preload/test_text
-# parts of the module, for the tests of these alone
+# parts of the module, only for their own tests
 tests_preload_libparts_la_CFLAGS = $(common_cflags)
 tests_preload_libparts_la_SOURCES = \
     preload/module/base/memory.c \
@@ -702,8 +703,8 @@ $(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_proc
 $(fuzz_tests): private LDADD = $(fuzz_libs) preload/librun.la libdmutex/libregisters.la $(up_to_api)
 $(fuzz_tests) $(fuzz_sim_tests): $(fuzz_libs) preload/librun.la libdmutex/libregisters.la $(up_to_api)
 
-# The same by libFuzzer, with clang, in a folder of its own: `make fuzz`.  All that they test is one
-# archive, out of which each takes what it does not stand in the place of.
+# The same with libFuzzer and clang, in its own folder: `make fuzz`.  Everything that they test is in one
+# archive, from which each takes what it does not replace.
 fuzz: tests/fuzz/clang/parts.a tests/fuzz/clang/libsim.a
 	$(AM_V_at)for test in $(fuzz_tests) $(fuzz_sim_tests); do \
 	    name=$${test##*/test_}; wraps=; sim=; \
@@ -714,7 +715,7 @@ fuzz: tests/fuzz/clang/parts.a tests/fuzz/clang/libsim.a
 	        $(LIBLUA_LIBS) $(HIREDIS_LIBS) $(LIBSSL_LIBS) $(GLIB_LIBS) -ldl || exit; \
 	done
 clang_sim = $(srcdir)/libdmutex/process/life/lifetime.c tests/fuzz/clang/libsim.a
-# what gcc says of itself clang is told
+# clang is told what gcc defines
 clang_compile = $(CLANG) -fsanitize=address,undefined -D__SANITIZE_ADDRESS__ -fno-sanitize-recover=all -O1 -g \
     -std=gnu11 -pthread -fexceptions \
     $(DEFS) -I. $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPKGLIBDIR='"$(pkglibdir)"' \
@@ -793,7 +794,7 @@ tests_chaos_skew_la_SOURCES = tests/chaos/skew.c
 tests_chaos_skew_la_CFLAGS = -std=gnu11 $(WARNING_CFLAGS)
 tests_chaos_skew_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests_chaos_skew_la_LIBADD =
-# stands in for libc's clocks in the programs whose workers move a clock
+# replaces libc's clocks in the programs whose workers move a clock
 tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
 $(chaos_tests) $(group_programs): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
@@ -938,7 +939,7 @@ EXTRA_DIST += \
     tests/programs/vanish.sh \
     tests/programs/with-packages.sh
 
-# fork() after the first thread: the thread sanitizer cannot follow these; nor can it be loaded into
+# fork() after the first thread: the thread sanitizer cannot follow these, and cannot be loaded into
 # programs that know nothing of it; and it complains of a thread that is cancelled in sigwait() (test_run_l...)
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_tls_network tests/server/test_exit tests/server/test_forks tests/server/test_fork_handler tests/server/test_loop_thread tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/server/test_kept_ends \
@@ -1046,8 +1047,8 @@ TESTS = $(program_tests) $(second_runs) $(script_tests) $(short_tests)
 
 EXTRA_DIST += $(script_tests) tests/README.md
 
-# Seconds for one program; a hanging test is to fail, not to hang.  No measure of speed: the longest takes a tenth
-# of it alone, and five times that beside eight programs that spin.
+# Seconds for one program, so that a hanging test fails.  This is not a speed test: the longest takes a tenth of it
+# alone, and five times as long while eight programs spin.
 TEST_TIMEOUT = 600
 
 TEST_EXTENSIONS = .sh
@@ -1080,7 +1081,7 @@ print-dist:
 	@echo $(DISTFILES)
 
 # The same tests; those that repeat something at random see DMUTEX_TEST_LONG and do it longer.  With -j6 on two
-# cores the four parts go on together: the longest tests first, and programs that wait for minutes of the clock.
+# cores the four parts run together: the longest tests first, and programs that wait for minutes of the clock.
 # The simulator and the models only compute, and are not niced for it: where the kernel has autogroups, others would
 # wake up seconds late.
 check-long:
@@ -1127,7 +1128,7 @@ check-asan: asan/Makefile
 check-tsan: tsan/Makefile
 	$(MAKE) -C tsan check TEST_TIMEOUT=1800 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
 	$(MAKE) -C tsan check-groups TEST_TIMEOUT=600
-# The same with the library's assertions alone: parts, the simulator, and the library on real servers, whose tests run
+# The same with only the library's assertions: parts, the simulator, and the library on real servers, whose tests run
 # two programs more.
 asserted_tests = $(unit_tests) $(sim_tests) $(server_tests)
 check-asserted: asserted/Makefile
@@ -1142,7 +1143,7 @@ asan/Makefile:
 tsan/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=thread
-# With the newest hiredis inside, in a tree of its own that is always new: the folder of that hiredis is temporary.
+# With the newest hiredis inside, in its own tree, which is always new: the folder of that hiredis is temporary.
 hiredis_tests = \
     $(unit_tests) \
     $(fuzz_tests) \
@@ -1168,7 +1169,7 @@ check-systems:
 configure_again = "'$(abs_top_srcdir)/configure' $$(../config.status --config)"
 
 # The interface for compiled programs: tests/abi/interface, which `make check` compares, and the same for abidiff, which
-# is looked for when it runs.  update-abi keeps the interface of now.
+# is searched for when it runs.  update-abi records the current interface.
 abi_dump = tests/abi/libdmutex.abi
 check-abi: all
 	$(SHELL) $(srcdir)/tests/abi/check.sh $(srcdir)/$(abi_dump) libdmutex/.libs/libdmutex.so
@@ -1177,7 +1178,7 @@ update-abi: all
 	abidw --no-show-locs --no-corpus-path --no-comp-dir-path --no-elf-needed --exported-interfaces-only --drop-undefined-syms \
 	    libdmutex/.libs/libdmutex.so >libdmutex.abi.new && mv libdmutex.abi.new $(srcdir)/$(abi_dump)
 
-# For builds of packages: parts alone, and some tests of the whole.  The other test programs are not built.
+# For builds of packages: tests of single parts, and some of the whole.  The other test programs are not built.
 brief_tests = \
     $(unit_tests) \
     tests/conformance/test_ownership \
@@ -1190,7 +1191,7 @@ brief_scripts = \
 check-short: all
 	$(MAKE) check TESTS='$(brief_tests) $(brief_scripts)' check_PROGRAMS='$(brief_tests)' check_LTLIBRARIES=
 
-# The models of the protocol, by SPIN, which is looked for when it runs: doc/design/models.md
+# The models of the protocol, by SPIN, which is searched for when it runs: doc/design/models.md
 check-model:
 	srcdir='$(abs_top_srcdir)' CC='$(CC)' DMUTEX_TEST_LONG='$(DMUTEX_TEST_LONG)' \
 	    $(SHELL) $(abs_top_srcdir)/tests/model/run-models.sh

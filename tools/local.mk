@@ -1,5 +1,5 @@
-# Programs beside the library.  Both are linked with the library's parts, not with libdmutex.so: dmutex-names with the
-# lowest layer alone; dmutex, too, because it has views of the store that the library does not export (HACKING.md).
+# The tools.  Both are linked with the library's parts, not with libdmutex.so: dmutex-names only with the lowest
+# layer; dmutex because it has views of the store that the library does not export (HACKING.md).
 bin_PROGRAMS += tools/dmutex-names tools/dmutex
 
 tools_dmutex_names_SOURCES = tools/json.c tools/json.h tools/names.c tools/names.h tools/names_main.c

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check.sh KEPT LIBRARY: abidiff's judgement of the library, against the interface that is kept in the repository. Fails on
-# each change that a compiled program could notice; functions that were only added are told, and no failure.
+# each change that a compiled program could notice; functions that were only added are printed, without failure.
 
 set -eu
 command -v abidiff >/dev/null || { echo "check-abi: abidiff was not found (package abigail-tools)" >&2; exit 1; }

@@ -2,7 +2,7 @@
 # Prints the interface of the library, for programs that are compiled already: the exported functions with their
 # versions, the declarations and constants of the public headers, and the sizes of the public types.
 #
-# Run in the build directory; srcdir, CC and NM come from there. <dmutex/pthread.h> has no objects of its own.
+# Run in the build directory; srcdir, CC and NM come from there. <dmutex/pthread.h> defines no objects itself.
 
 set -eu
 LC_ALL=C

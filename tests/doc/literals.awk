@@ -1,5 +1,5 @@
 # Prints the string literals of C sources as readers see them:  awk -f literals.awk FILE...
-# Literals that stand side by side are joined, and "…" stands for conversions of printf and for macros.  One line for
+# Adjacent literals are joined, and "…" stands for conversions of printf and for macros.  One line for
 # each file.  An escaped quote is a plain one, or the text of the variable `quote`.
 
 BEGIN { quote = quote == "" ? "\"" : quote }

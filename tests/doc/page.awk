@@ -1,6 +1,6 @@
 # Makes a shell script of a page's fenced blocks:  awk -v needs=' cmake ' -f page.awk page.md
 #
-# The words behind the fence tell the use of a block:
+# The words after the fence say what a block is for:
 #
 #     ```sh                 commands; each must succeed
 #     ```console            commands behind "$ ", and the expected output; "…" stands for any text
@@ -9,7 +9,7 @@
 #     ```sh needs=cmake     a block of a recipe, run only if `needs` has the word
 #
 # All blocks of a page run in one shell, from top to bottom.  The script expects the functions `at` and `expect` of
-# page.sh, and prints nothing of its own.
+# page.sh, and prints nothing else.
 
 # Ends the command of a console block: its output goes to a file, which is compared with the expected text.
 function end_command()
@@ -26,7 +26,7 @@ function complain(words)
     print "complain '" FILENAME ":" FNR ": " words "'"
 }
 
-# The words behind the fence: the kind of the block, the name of its file, what it needs.
+# The words after the fence: the kind of the block, the name of its file, what it needs.
 function read_fence(    i)
 {
     kind = "shown"

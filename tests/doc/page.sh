@@ -1,8 +1,8 @@
-# Sourced by the tests that run the guide's pages, behind tap.sh.
+# Sourced by the tests that run the guide's pages, after tap.sh.
 #
 #     run_pages ' cmake ' porting     runs doc/guide/porting.md, with the blocks that need cmake
 #
-# Each page runs in a folder and a shell of its own: the shell of `./quickstart shell`, with a private server and the
+# Each page runs in its own folder and shell: the shell of `./quickstart shell`, with a private server and the
 # programs of the build directory.  Pages run at once.
 
 # Without a scratch directory, the files below would be written over the programs in /bin.

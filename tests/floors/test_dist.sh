@@ -1,10 +1,10 @@
 #!/bin/sh
-# `make dist` takes all sources along: without one of them no package can be built.
+# `make dist` contains all sources: if one is missing, no package can be built.
 # Speaks TAP. Run by `make check` in the build directory.
 
 . "$srcdir/tests/lib/tap.sh"
 
-# In the list are files, and folders of which all is taken.
+# The list names files, and folders that are taken as a whole.
 env -u MAKEFLAGS -u MFLAGS make -s print-dist | tr ' ' '\n' | sed "s,^$srcdir/,," | sort -u >"$scratch/listed"
 [ "$(wc -l <"$scratch/listed")" -gt 900 ] || complain "only $(wc -l <"$scratch/listed") files are in the list"
 result "make tells the list"

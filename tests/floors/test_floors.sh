@@ -1,6 +1,6 @@
 #!/bin/sh
-# Guards the walls of the house: who may include what, that each header compiles alone, and that
-# the library exports what the public headers declare, no more. Speaks TAP.
+# Guards the boundaries between the rooms: who may include what, that each header compiles alone, and that
+# the library exports what the public headers declare, and no more. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CC, CXX, NM, HIREDIS_CFLAGS and
 # PACKAGE_VERSION come from there.
@@ -110,7 +110,7 @@ complain_about 'floor == height["link"] && target && target != floor && target !
         complain("is of the locks, which link/ does not know") }'
 result "link/ includes base/ and itself only"
 
-# A file of link/ includes only files that stand before it in the list of link.h.
+# A file of link/ includes only files that precede it in the list of link.h.
 complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.[ch]$/, "", path); return path }
     BEGIN {
         parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry look greeter prepare session session_close session_greet session_open link turns", list, " ")
@@ -223,7 +223,7 @@ result "each file of the library is listed to be built or distributed"
 result "tests use no word that cmocka 2 takes or warns of"
 
 # ---------------------------------------------------------------------------
-# Headers alone
+# Each header compiles alone
 # ---------------------------------------------------------------------------
 for standard in c89 c99 c11; do
     : >"$scratch/complaints"
@@ -282,7 +282,7 @@ $NM -D --undefined-only libdmutex/.libs/libdmutex.so |
     sed 's/$/ is taken from whatever library has it/' >"$scratch/complaints"
 result "the library takes nothing of hiredis or OpenSSL from the process"
 
-# Else the first connection by TLS would tell: a module may have symbols that nobody has.
+# Otherwise only the first connection by TLS would show it: a module may use symbols that nobody defines.
 if [ -e libdmutex/.libs/libdmutex-tls.so ]; then
     $NM -D --undefined-only libdmutex/.libs/libdmutex-tls.so | grep -oE '\<dm_.*' |
         sed 's/$/ is not in the module: see tls_module.c/' >"$scratch/complaints"

@@ -27,7 +27,7 @@ begins_with_landing_pads()
     objdump -d "$1" | grep -A1 -E '<(main|dmutex_lock|pthread_mutex_lock|open|dm_tls_module_begin|dm_postgres_open)>:' | grep -qE 'endbr(64|32)'
 }
 
-# Calls with a format are always checked, where the flag is; the observer makes none, nor any with a buffer of known size.
+# With the flag, calls with a format are always checked; the observer has none, and none with a buffer of known size.
 look_at_calls()
 {
     asked -D_FORTIFY_SOURCE=2 || return

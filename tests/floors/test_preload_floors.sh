@@ -1,6 +1,6 @@
 #!/bin/sh
-# Guards the folders of preload/: the folders that each folder may include, no circle among files, headers that compile
-# alone, and a module that needs libc alone.  Speaks TAP.
+# Guards the folders of preload/: the folders that each folder may include, no circular includes, headers that compile
+# alone, and a module that needs only libc.  Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CC, NM and GLIB_CFLAGS come from there.
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A test script without a scratch directory ends, and writes nothing: "$scratch/bin/cc" would be /bin/cc.
+# A test script without a scratch directory exits, and writes nothing: "$scratch/bin/cc" would be /bin/cc.
 # Speaks TAP. Run by `make check` in the build directory.
 
 . "$srcdir/tests/lib/tap.sh"
 
-# sourced SCRIPT: sources the script without a scratch directory; prints "went on" if the script did.
+# sourced SCRIPT: sources the script without a scratch directory; prints "went on" if the script continued.
 # A mktemp that fails is first in PATH; mkdir, the first that writes, is a function that ends the shell.
 mkdir "$scratch/bin"
 printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/mktemp"

@@ -1,4 +1,4 @@
-# Sourced behind tap.sh by scripts that start a server of their own: a script without one is skipped.
+# Sourced after tap.sh by scripts that start a server: without a server program the script is skipped.
 #
 #     . "$srcdir/tests/lib/server.sh"
 #     start_server "$scratch/conf" ...      # $scratch/s is its socket; it ends with the script

@@ -97,7 +97,7 @@ watch()
     server psubscribe "__keyspace@0__:dmutex:{${1%%/*}}:lock:${1#*/}" >"$scratch/watched.${1#*/}" 2>&1 &
     await has "$scratch/watched.${1#*/}" psubscribe
 }
-# A hold begins, or is confirmed, by hset and expire; expire alone hands the lock over.
+# A hold begins, or is confirmed, by hset and expire; without hset, expire hands the lock over.
 counted()
 {
     awk '/^(del|expired)$/ { is_held = 0 }

@@ -74,7 +74,7 @@ wait "$(cat "$scratch/a/begun")" && complain "the holder was not killed"
 end b
 result "the holder and the keeper are killed: when the lease has ended, who waits comes next"
 
-# Without the keeper, which renews the lease, the job on a goes on and is not told of the loss.
+# Without the keeper, which renews the lease, the job on a continues and does not learn of the loss.
 second_waits
 kill -9 $(processes a a/keeper/keeper-)
 await is_inside "a b"

@@ -64,7 +64,8 @@ for name in main cxx library; do
 done
 result "under dmutex-run, nothing is lost"
 
-# The threads of a host hand a lock on to each other: the server sees each host at least once, and no more than all.
+# The threads of a host hand a lock on to each other: the server grants each host the lock at least once, and at most
+# once for each addition.
 for name in lock_of_main _ZN6ledger4Page5lock_E tally_lock_of_library; do
     grants=$(counted "$name")
     [ "$grants" -ge 2 ] && [ "$grants" -le "$expected" ] ||

@@ -30,7 +30,7 @@ rule=$(sed -n 's/^ *7  \(map:[^ ]*lock.mdb+0x[0-9a-f]*\)  # robust$/\1/p' "$scra
 result "dmutex-run --list finds the mutex of writers in the lock file"
 
 # b locks the mutex in the file, and a the server's mutex, so a and b do not exclude each other. Increments that are
-# lost here are kept in the test below by the server alone.
+# lost here are kept in the test below only by the server.
 cat >"$scratch/only" <<'END'
 #!/bin/sh
 [ "$DMUTEX_HOST" = "$1" ] || { shift 2; exec "$@"; }

@@ -13,7 +13,7 @@ compare()
     BUILD=$PWD DMUTEX_PEERS=$peers DMUTEX_TEST_SERVER=$server "$srcdir/bench/peers/compare" --rounds 1 "$@"
 }
 
-# An adapter that fails in its second measured turn, behind a turn to begin with and a turn that counts commands.
+# An adapter that fails in its second measured turn, after a first turn and a turn that counts commands.
 cat >"$peers/python/adapter" <<'EOF'
 #!/bin/sh
 case $2 in

@@ -37,7 +37,7 @@ $bench --json --rounds 1 --seconds 0.01 uncontended recursive handoff >"$scratch
     complain "status $?: $(cat "$scratch/errors")"
 result "three workloads run at all places of the machine"
 
-# counted EXPECTED WORKLOAD WHEN: complains unless so many scripts are called each time, and a renewal now and then.
+# counted EXPECTED WORKLOAD WHEN: complains unless that many scripts are called each time; a few renewals are allowed.
 counted()
 {
     figure "$2" "$3" "script calls" >"$scratch/calls"

@@ -87,7 +87,7 @@ shows "0 held, 0 waiting"
 becomes 2 lines .
 result "top clears what is over"
 
-# typed TEXT: a terminal as it should be shows the text twice, as it is typed, and again by the shell's echo.
+# typed TEXT: a terminal in its normal state shows the text twice: as it is typed, and by the shell's echo.
 typed()
 {
     keys "$1" Enter
@@ -123,7 +123,7 @@ shows "status 0"
 typed after-q
 result "top ends by q, and leaves a terminal that shows what is typed"
 
-# A shell with jobs: a stop gives the terminal back, and fg goes on.
+# A shell with jobs: a stop restores the terminal, and fg continues.
 begin 80 24 'PS1="shell$ " sh -i'
 keys '"$dmutex" top -d 1000' Enter
 shows "1 held, 0 waiting"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The service of examples/systemd/: its command works on a server that knows the user of locks.acl alone, and systemd,
+# The service of examples/systemd/: its command works on a server that knows only the user of locks.acl, and systemd,
 # where it is installed, has nothing to say. Speaks TAP. Run by `make check` in the build directory.
 
 . "$srcdir/tests/lib/tap.sh"
@@ -27,7 +27,7 @@ chmod +x "$scratch/collector"
 credential=$(setting LoadCredential)
 grep -o '>[^ ]*' "$acl" | tr -d '>' >"$scratch/${credential%%:*}"
 
-# start: what systemd runs. A new server grants nothing for a lease, if it is not told that nobody was there before.
+# start: what systemd runs. With grace a new server would grant nothing for a lease.
 start() { timeout 60 env -i "$(setting Environment)&grace=off" DMUTEX_LOG=warn $(setting ExecStart); }
 
 is "the service" "$(start 2>&1)" "collector/active token"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# <dmutex/dmutex.hpp> in old and new C++: each test of classes.cc, on a server of its own. Speaks TAP.
+# <dmutex/dmutex.hpp> in old and new C++: each test of classes.cc, on its own server. Speaks TAP.
 #
 # Run by `make check` in the build directory; srcdir, CXX and SANITIZER_CFLAGS come from there.
 

@@ -38,7 +38,7 @@ in_c()
     result "C: $sentence"
 }
 
-# in_cxx SENTENCE FLAGS LINE...: the same in C++, beside all headers that use threads there.
+# in_cxx SENTENCE FLAGS LINE...: the same in C++, together with all headers that use threads there.
 in_cxx()
 {
     [ -n "$CXX" ] || return
@@ -90,7 +90,7 @@ if [ -n "$CXX" ]; then
     in_cxx "behind the headers of the C++ library" '' "$(cat "$scratch/before")" "$included"
 fi
 
-# With "/u:0" behind the group: 201 bytes are one too many.
+# With "/u:0" after the group: 201 bytes are one too many.
 for compiler in "$CC -x c -std=c99" "$CC -x c -std=gnu17" ${CXX:+"$CXX -x c++ -std=c++98" "$CXX -x c++ -std=c++20"}; do
     for object in mutex cond; do
         initialiser=PTHREAD_$(echo $object | tr a-z A-Z)_INITIALIZER
@@ -107,7 +107,7 @@ done
 result "a name that is too long is an error, and says so"
 
 # ---------------------------------------------------------------------------
-# Names that the header leaves alone
+# Names that the header does not change
 # ---------------------------------------------------------------------------
 
 # Locks that keep one process's threads apart, but not other processes: the compiler tells each of the calls.

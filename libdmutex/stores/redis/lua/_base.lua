@@ -95,7 +95,7 @@ local function check_last(s)
   end
 end
 
--- The lone waiter, until its words are as old as a queue can become.
+-- The lone waiter, unless its words are older than a queue can be.
 local function lone_of(s, at)
   local w = s.lone
   return w and at.now - w.heard <= w.lease * (queue_leases * 1000) and w or nil
@@ -105,7 +105,7 @@ end
 local function expire_state(k) call('PEXPIRE', k.state, state_ms) end
 
 -- A new server may have forgotten an owner, which comes back within a lease (born.lua): ms for which the server grants
--- nothing of its own accord to an attempt of this lease.
+-- nothing by itself to an attempt with this lease.
 local function grace(at, lease) return math.max(math.ceil((at.born + lease * 1000 - at.now) / 1000), 0) end
 
 local function next_token(s, seen, at) return math.max(s.last + 1, seen + 1, at.now - epoch_us) end
@@ -118,11 +118,11 @@ local function inherit(k, s, robust)
   return 0
 end
 
--- For how many ms the hold has lasted.
+-- The ms since the grant of the hold.
 local function held_ms(s, at) return math.max(math.floor((at.now - epoch_us - s.last) / 1000), 0) end
 
--- The same of a hold whose lease has ended.  The last renewal put off the end of `state`, so the life of `state` tells
--- when that was; without a renewal the lease began with the grant.
+-- The same for a hold whose lease has ended.  The last renewal extended the life of `state`, so the remaining life of
+-- `state` says when that was; without a renewal the lease began with the grant.
 local function lapsed_ms(k, s, at)
   local held, renewed_ago = held_ms(s, at), state_ms - call('PTTL', k.state)
   return math.min(held, math.max(held - renewed_ago, 0) + s.lease)

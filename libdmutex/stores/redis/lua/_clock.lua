@@ -1,4 +1,4 @@
--- Step: reads the server's clock, in us.  Sets now_text, and token_text, the token of this moment.  Both are texts: the
+-- Step: reads the server's clock, in us.  Sets now_text, and token_text, the token for this time.  Both are texts: the
 -- usual cases compare and write them, and need no numbers.
 local clock = call('TIME')
 local seconds, micros = clock[1], clock[2]

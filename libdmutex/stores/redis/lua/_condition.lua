@@ -20,7 +20,7 @@ end
 
 -- Signals up to `most` waiters whose numbers are not above `upto`; if `most` is 1, one whose inbox gets the message, if
 -- there is any.  Waiters that miss the message find out with their next poll.  Checks 256.  Returns how many were
--- moved, and whether the caller must go on with the waiters that were not checked.
+-- moved, and whether the caller must continue with the waiters that were not checked.
 local function signal(k, c, s, at, most, upto)
   local ids = call('ZRANGE', c.queue, '-inf', upto, 'BYSCORE', 'LIMIT', 0, signal_limit)
   local place, left, moved, deaf = call('ZCARD', k.queue), remaining(k, s, longest_lease_ms), 0, nil

@@ -1,5 +1,5 @@
--- The numbers and forms of the protocol.  What two scripts must agree on stands here, and nowhere else; factors between
--- units, such as 1000 us for a ms, have no name.  Names of constants are gone from the scripts that a server gets:
+-- The numbers and forms of the protocol.  What two scripts must agree on is here, and nowhere else; factors between
+-- units, such as 1000 us for a ms, have no name.  The scripts that a server gets have no names of constants:
 -- build-aux/embed-lua.awk writes the values.  tests/server/test_scripts_numbers compares the numbers that the client
 -- knows, too.
 
@@ -30,9 +30,9 @@
 --@constant gone_least_ms = 2000
 
 --@constant queue_limit = 10000 -- waiters of a queue
---@constant look_limit = 16 -- waiters that a look looks at
---@constant signal_limit = 256 -- waiters that a signal looks at
---@constant drop_limit = 1024 -- waiters that a drop looks at
+--@constant look_limit = 16 -- waiters that one search checks
+--@constant signal_limit = 256 -- waiters that one signal checks
+--@constant drop_limit = 1024 -- waiters that one drop checks
 
 -- id: "<uuid>:<thread>:<attempt>"; the form finds the uuid and the attempt.
 --@constant id_form = '^([^:]*).*:(%d+)$'

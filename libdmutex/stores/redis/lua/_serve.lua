@@ -9,8 +9,8 @@ local function leave(k, id)
   return forget(k, id)
 end
 
--- No search meets the waiters before the cursor, so up to 16 that are gone are removed here.  The cursor goes with the
--- last of them.
+-- No search visits the waiters before the cursor, so up to 16 that are gone are removed here.  The cursor is deleted
+-- with the last of them.
 local function sweep(k, s, at)
   if not s.cursor then return end
   local heads = call('ZRANGE', k.queue, 0, look_limit - 1)
@@ -96,7 +96,7 @@ local function serve(k, s, at, me)
   return nil, nil, nil, #heads == look_limit
 end
 
--- Nobody can have the lock any more: tells 16 waiters to ask, and each one that asks tells others.
+-- Nobody can get the lock from now on: tells 16 waiters to ask, and each one that asks tells others.
 local function tell_unrecoverable(k, inbox)
   for _, id in ipairs(call('ZRANGE', k.queue, 0, look_limit - 1)) do
     if owner_of(id) then tell(inbox, id, 'ask ' .. attempt_of(id)) end

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Since when this server has its identity: from its start, or since it took over from another server, whose data it
--- has.  The first client that comes notes the time.  A server that was a replica in between is another server, although
--- its run id is unchanged: a promotion draws a new master_replid, and keeps the previous id as the second.  In a group
--- of Sentinel a replaced master goes on as a master for a while, and may be promoted again with its own data,
+-- has.  The first client notes the time.  A server that was a replica in between is another server, although its run id
+-- is unchanged: a promotion draws a new master_replid, and keeps the previous id as the second.  In a group
+-- of Sentinel a replaced master continues as a master for a while, and may be promoted again with its own data,
 -- unchanged; only the sentinels know of that, by the epoch of the failover.  A server of a quorum is new without a
 -- mark, however long it has run: its data may have been deleted.
 --@unguarded

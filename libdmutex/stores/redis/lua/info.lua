@@ -3,7 +3,7 @@
 -- KEYS  lock state queue
 -- ARGV  id of a waiter, or '', the waiter's lease ms, origin (_origin.lua)
 -- Answer {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, now,
---        moment of the grant, position of the waiter or 0, ms for which the server grants nothing of its own accord}
+--        time of the grant, position of the waiter or 0, ms for which the server grants nothing by itself}
 local call = redis.call
 --@include _numbers
 --@include _base

@@ -10,14 +10,14 @@
 --       waiter, cond and sleeper: the last two empty, unless the attempt has waited on a condition
 --@constant hold_keys = 2
 --@constant hold_words = 8
--- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others; at last, if a hold on several
+-- Answer now, then per lock 0 lost, 1 confirmed, 2 confirmed and wanted by others; finally, if a hold on several
 --        servers was lost here, since when the server is there
 --
 -- The newest renewal decides whether the hold is marked, and how.  A lock that is gone although nobody came after the
 -- owner is put back, with the same token: `state` still names the hold, or all data of the name are gone, or are older
 -- than the hold, because a server that took over from another one may know less than that.
 --
--- A token with a plus sign is that of a hold on several servers, each of which had a token of its own: then the server
+-- A token with a plus sign is that of a hold on several servers, each of which had its own token: then the server
 -- takes over a higher token, but never another attempt's hold, because the token says nothing about the holds of this
 -- server.
 local call = redis.call

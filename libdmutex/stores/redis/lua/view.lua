@@ -1,11 +1,11 @@
 #!lua flags=no-writes
 -- Shows what the server knows about several mutexes and conditions, for people.
 -- KEYS  of each name: lock state queue waiter of a mutex, or cond sleeper of a condition
--- ARGV  how many waiters of each name to tell, a lease ms, origin (_origin.lua), then of each name the number of
+-- ARGV  how many waiters of each name to show, a lease ms, origin (_origin.lua), then of each name the number of
 --       keys: 4 or 2
 --@constant names_at = 4
--- Answer {now, ms for which the server grants nothing of its own accord}, then of each name
---        {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, moment
+-- Answer {now, ms for which the server grants nothing by itself}, then of each name
+--        {owner ('' if free, '?' if `state` is lost), hold count, remaining ms, token, label, waiters, health, time
 --        of the grant, lease ms, mark, last, waiter...}  {bound mutex or '', waiters, waiter...}  or a text: not ours
 --        last: of a free mutex, the text of the ended hold (_numbers.lua), or ''
 --        each waiter {id, arrival us, heard us, lease ms, label}
