@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A condition variable: wait, signal, broadcast, timeout, cancellation, death, and the debts of
- * signals that died.  Consumers wait until there is an item; the producer, the last client, makes
- * an item for each consumer, or ITEMS items.  doc/design/models.md lists the parts left out.
+ * A condition variable: wait, signal, broadcast, timeout, cancellation, death, and the debts of signals that died.
+ * Consumers wait until there is an item; the producer, the last client, makes an item for each consumer, or ITEMS
+ * items.  doc/design/models.md lists the parts left out.
  *
- * There is no clock: lock.pml models certainty, so a live owner's lease does not end here.  Time passes
- * when no client can do anything at once: then the lease of a dead owner ends, dead waiters are passed
- * over and forgotten, and live waiters poll.  With POLLS live waiters poll at other times too.
+ * There is no clock: lock.pml models certainty, so a live owner's lease does not end here.  Time passes when no client
+ * can do anything at once: then the lease of a dead owner ends, dead waiters are passed over and forgotten, and live
+ * waiters poll.  With POLLS live waiters poll at other times too.
  *
- * With KEEPS, a set of clients in bits, the process of such a client keeps the lease after an unlock, without an end, until
- * the process hears that another attempt wants the mutex.  A consumer then takes ROUNDS items, one hold each, and a kept
- * lease is locked again without a message.  Kept leases are renewed when time passes; not with NO_RENEWALS.
+ * With KEEPS, a set of clients in bits, the process of such a client keeps the lease after an unlock, without an end,
+ * until the process hears that another attempt wants the mutex.  A consumer then takes ROUNDS items, one hold each, and
+ * a kept lease is locked again without a message.  Kept leases are renewed when time passes; not with NO_RENEWALS.
  */
 #ifndef CONSUMERS
 #define CONSUMERS 2
@@ -22,7 +22,7 @@
 #define KILLS 0
 #endif
 #ifndef PAUSES
-#define PAUSES 0 /* a live waiter is not heard of for a while: SILENT; twice: GONE */
+#define PAUSES 0 /* a live waiter is not heard from for a while: SILENT; twice: GONE */
 #endif
 #ifndef TIMEOUTS
 #define TIMEOUTS 0
@@ -88,7 +88,7 @@
 #define SILENT 1
 #define GONE 2
 
-/* With REACH SPIN is to find a trace to the place of this number, which shows that the runs get there. */
+/* With REACH SPIN must find a trace to the place of this number, which shows that the runs get there. */
 #ifdef REACH
 #define reached(n) assert(REACH != (n))
 #else
@@ -121,7 +121,7 @@ byte hold;            /* in state: the hold not released yet; 0: none */
 bool is_carried;      /* the hold came by a signal */
 bool is_held;         /* the lock is there */
 #ifdef KEEPS
-bool is_marked;       /* the hold has the mark: its process is told who comes */
+bool is_marked;       /* the hold has the mark: its process hears of waiters */
 #define is_of_marked (hold != 0 && is_marked)
 #else
 #define is_of_marked false
@@ -718,7 +718,7 @@ end:
 #define ALL_QUIET (!is_busy(0) && !is_busy(1) && !is_busy(2))
 #endif
 
-/* Ends a dead owner's lease; dead waiters are not heard of; live waiters are to poll. */
+/* Ends a dead owner's lease; dead waiters are not heard from; live waiters must poll. */
 inline pass_time()
 {
     if
@@ -773,7 +773,8 @@ end:
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-/* process/calls/condition.c leave_condition(): after a request without an answer, only the server knows if a signal came first. */
+/* process/calls/condition.c leave_condition(): after a request without an answer, only the server knows if a signal
+ * came first. */
 #define may_leave(c) (is_waiting(c) || k[c].was_asked)
 #define may_send(c) (k[c].is_up && len(command[c]) + len(reply[c]) < PIPE)
 
@@ -1009,7 +1010,7 @@ end:
         assert(hold == id_of(c, k[c].attempt) && is_held);
 #endif
         k[c].thread = INSIDE }
-    :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == OVER -> rename(c) /* given back meanwhile */ }
+    :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase == OVER -> rename(c) /* released meanwhile */ }
     :: d_step { !k[c].is_dead && k[c].thread == ASKS && k[c].phase != ASKING && k[c].phase != OVER && !is_kept(c) -> k[c].thread = SLEEPS }
     :: d_step { !k[c].is_dead && k[c].is_renewal_due && may_send(c) ->
         k[c].is_renewal_due = 0;
@@ -1025,7 +1026,7 @@ end:
         k[c].thread = (k[c].is_cancelled && k[c].is_signalled && HAS_PASSING_ON -> PASSES_ON : INSIDE) }
     /* a consumer */
     :: d_step { !k[c].is_dead && c != PRODUCER && k[c].thread == INSIDE && (items > 0 || k[c].is_given_up) && !k[c].is_cancelled ->
-        /* a consumer told ETIMEDOUT does not look again */
+        /* a consumer that got ETIMEDOUT does not check again */
         items = (items > 0 && !(k[c].is_given_up && !k[c].is_signalled) -> items - 1 : items);
         unlock(c);
         end_round(c) }
@@ -1049,7 +1050,7 @@ end:
         k[c].is_poll_newest = 0;
         k[c].thread = LEFT }
     :: d_step { !k[c].is_dead && k[c].thread == LEAVES && k[c].phase != ASKING -> close_hold(c); k[c].thread = SLEEPS }
-#ifdef STAYS /* a control: no answer in time, and the thread goes on with the hold, as process/calls/condition.c once did */
+#ifdef STAYS /* a control: no answer in time, and the thread keeps the hold, as process/calls/condition.c once did */
     :: d_step { !k[c].is_dead && k[c].thread == LEAVES && k[c].has_unanswered && k[c].phase == ASKING ->
         k[c].owed = k[c].owed | bit(k[c].attempt);
         k[c].attempt = k[c].leaving;
@@ -1072,7 +1073,7 @@ end:
 #ifdef KEEPS
         unlock(c);
 #else
-        k[c].phase = OVER; /* the unlock is behind the signal, posted below */
+        k[c].phase = OVER; /* the unlock follows the signal, posted below */
         k[c].owed = k[c].owed | bit(k[c].attempt);
 #endif
 #endif
@@ -1198,14 +1199,14 @@ init
     }
 }
 
-/* No live consumer waits beside an item for ever.  With an item for each consumer, all get through. */
+/* No live consumer waits forever while there is an item.  With an item for each consumer, all get through. */
 #define is_through(c) (k[c].thread == ENDED || k[c].is_dead)
 #if CONSUMERS > 2
 #define ALL_THROUGH (is_through(0) && is_through(1) && is_through(2))
 #else
 #define ALL_THROUGH (is_through(0) && is_through(1))
 #endif
-#ifdef KEEPS /* and nobody waits for ever for a mutex that nobody uses */
+#ifdef KEEPS /* and nobody waits forever for a mutex that nobody uses */
 #define is_out(c) (k[c].is_dead || k[c].thread == ENDED || k[c].phase == WAITING)
 #define NOBODY_QUEUED (is_out(0) && is_out(1) && is_out(2))
 ltl nobody_sleeps_beside_an_item { <>[] (k[PRODUCER].thread == ENDED && (items == 0 || ALL_THROUGH) && NOBODY_QUEUED) }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(): a parent owns, waits, or is just sending, and the child goes on with a copy of all data of the
+ * fork(): a parent owns, waits, or is just sending, and the child continues with a copy of all data of the
  * parent at the fork: process/life/runtime.c's handlers of pthread_atfork().
  *
  * The parent has two threads: the application's thread forks; the loop thread sends commands, each in two writes,
@@ -74,7 +74,7 @@ inline check()
     skip
 }
 
-/* Grants, and tells the new owner at once: lock.pml models messages, and lost messages, which cost a lease. */
+/* Grants, and informs the new owner at once: lock.pml models messages, and lost messages, which cost a lease. */
 inline grant(who)
 {
     i = 0;
@@ -82,7 +82,7 @@ inline grant(who)
     :: i < PROCESSES && !(p[i].uuid == who / 8 && p[i].is_born) -> i++
     :: else -> break
     od;
-#ifdef DEAD_ARE_DEAF /* no grant is told to a dead process: such a grant costs a lease */
+#ifdef DEAD_ARE_DEAF /* no grant is sent to a dead process: such a grant costs a lease */
     assert(!(i < PROCESSES && p[i].is_dead && readers[i] > 0 && !p[CHILD].is_in_handler));
 #endif
     if
@@ -149,7 +149,8 @@ end:
 
 #define may_write(c) (len(wire[p[c].wire]) < 3)
 
-/* Sends a command of the application's thread: in one step, because no own fork interrupts the thread's writes. */
+/* Sends a command of the application's thread: in one step, because no fork of the thread itself interrupts its
+ * writes. */
 inline send(c, what)
 {
     wire[p[c].wire]!what, id_of(c), 0;

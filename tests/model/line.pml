@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The line of one name inside a process: seats, the asker, passing and waking, tenures with their words, the lock without
- * the state lock, kept leases, `wanted`, marks, deaths.  Two processes, up to four threads, one server.
+ * The line of one name inside a process: seats, the asker, passing and waking, tenures with their words, the lock
+ * without the state lock, kept leases, `wanted`, marks, deaths.  Two processes, up to four threads, one server.
  *
  * A section under the state lock is one step, a script is one step; the lock without the state lock is load, swap and
- * clock, an unlock without the state lock is clock and swap.  lock.pml models requests and their times: here the certainty
- * of a hold ends at any moment (LAPSES), and the server's lease ends at any later moment.
+ * clock, an unlock without the state lock is clock and swap.  lock.pml models requests and their times: here the
+ * certainty of a hold ends at any time (LAPSES), and the server's lease at any later time.
  *
  * Time passes when no process can do anything at once: waiters poll, holds are renewed, the leases of dead processes
  * end.  RESTS is how often in a row time may pass before a thread must have got the lock: 0 says that messages suffice.
@@ -131,7 +131,7 @@ byte hold; /* not released yet; 0: none */
 bool is_held;
 mtype mark = NO_MARK_YET;
 byte token;
-bool is_unmended; /* health: a death that no robust holder has been told of */
+bool is_unmended; /* health: a death that no robust holder knows of */
 byte queue[WAITERS], waiting;
 
 /* ---- a process ----------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ typedef Tenure {
     bool is_certain, is_late; /* the clock: certainty; the bound in time is over */
     byte number, last;        /* the holder's number, the highest */
     byte attempt, token;
-    bool is_owner_dead; /* the next to enter is told */
+    bool is_owner_dead; /* the next to enter learns of it */
 };
 typedef Process {
     mtype claim = NONE;
@@ -182,7 +182,7 @@ byte newest;                  /* the newest token that a thread got */
 short between[PROCESSES];     /* attempts, in bits, between grant and unlock */
 short counted[PROCESSES];     /* attempts whose death is in must_tell already */
 short released[PROCESSES];    /* attempts, in bits, whose release was executed */
-bool must_tell;               /* a death not told to any thread */
+bool must_tell;               /* a death that no thread knows of */
 byte rests;
 
 hidden byte i, j, m, id, a, h, named, deaths, winner, new, kept;
@@ -198,7 +198,7 @@ hidden mtype op, said, was;
 /* ---- ghosts -------------------------------------------------------------------------------- */
 
 inline begin_between(p, n) { between[p] = between[p] | bit(n); counted[p] = counted[p] & ~bit(n) }
-/* Once the lease has ended the server tells a death, also if the process gives the hold back. */
+/* Once the lease has ended the server reports a death, even if the process releases the hold. */
 inline end_between(p, n)
 {
     if
@@ -207,7 +207,7 @@ inline end_between(p, n)
     fi
 }
 
-/* A death of attempt n is about to be told; false, unless a thread was inside. */
+/* A death of attempt n is about to be reported; that is wrong unless a thread was inside. */
 inline count_death(p, n)
 {
 #ifdef DEATHS
@@ -319,7 +319,7 @@ inline serve(me)
     od
 }
 
-/* The holder's process is told of the first attempt of the queue, if the hold has a mark. */
+/* The holder's process hears of the first attempt of the queue, if the hold has a mark. */
 inline tell_owner()
 {
     skip;
@@ -508,7 +508,7 @@ inline unseat(p, t)
 #endif
 }
 
-/* The claim owns no more: the release is wanted, and the first seat asks anew. */
+/* The claim no longer owns: the release is wanted, and the first seat asks again. */
 inline end_tenure(p, is_death)
 {
     line.owed = line.owed | bit(line.attempt);
@@ -549,7 +549,7 @@ inline give_back(p, is_death)
     end_tenure(p, is_death)
 }
 
-/* The certainty is over: the record leaves the table, and stays its holder's. */
+/* The certainty is over: the record leaves the table, but still belongs to its holder. */
 inline lose(p)
 {
     h = tenure.holder;
@@ -578,7 +578,7 @@ inline lose(p)
     fi
 }
 
-/* Each section looks at the clock first. */
+/* Each section reads the clock first. */
 inline look_at_clock(p)
 {
     if
@@ -653,7 +653,7 @@ inline pass(p, t)
     fi
 }
 
-/* The server has said that the claim owns, and the proof is not past. */
+/* The server has said that the claim owns, and the proof is still valid. */
 inline own(p, tok, told)
 {
     line.x = 0;
@@ -790,7 +790,7 @@ inline slow_lock(p, t)
     publish(p)
 }
 
-/* The thread leaves a word that it has swapped in vain. */
+/* The thread leaves a word that it has swapped for nothing. */
 inline put_back(t)
 {
     if
@@ -870,7 +870,7 @@ inline ask(p, t)
     thread[t].at = AWAITS
 }
 
-/* The thread of a woken seat looks; starves: it has waited for a millisecond. */
+/* The thread of a woken seat checks; starves: it has waited for a millisecond. */
 inline come(p, t, starves)
 {
     line.awake = (line.awake == t + 1 -> 0 : line.awake);
@@ -937,7 +937,7 @@ inline leave_line(p, t)
 #endif
 }
 
-/* A thread that has swapped and not entered is inside no more. */
+/* A thread that has swapped and not entered is no longer inside. */
 inline end_between_of(p, t)
 {
     if
@@ -1083,7 +1083,7 @@ end:
 
 /* ---- the loop thread, and arrivals --------------------------------------------------------- */
 
-/* The proof of a grant is not past: no other hold can have begun. */
+/* The proof of a grant is still valid: no other hold can have begun. */
 #define proves(p, n, tok) (hold == id_of(p, n) && is_held && token == (tok))
 
 /* A grant: by message or by answer. */
@@ -1297,7 +1297,7 @@ inline kill(p)
     (pro[p].record[pro[p].x].holder != 0 && (thread[pro[p].record[pro[p].x].holder - 1].at == PASSED ||                \
                                              thread[pro[p].record[pro[p].x].holder - 1].at == AWAITS ||                \
                                              thread[pro[p].record[pro[p].x].holder - 1].at == SETTLES))
-/* The server's hold: is it certain at the process, or given back? */
+/* The server's hold: is it certain in the process, or released? */
 #define is_believed(p, n) (pro[p].claim == OWNS && pro[p].attempt == (n) && pro[p].record[pro[p].x].is_certain)
 #ifdef DEATHS /* posted releases and marks arrive before the server's lease ends */
 #define has_arrived(p) (len(pipe[p]) == 0 && !pro[p].is_renewal_due)
@@ -1309,12 +1309,12 @@ inline kill(p)
 inline faults_of(p)
 {
     if
-    /* behind the posts, which are in the kernel */
+    /* after the posts, which are in the kernel */
     :: d_step { kills > 0 && !line.is_dead && !(line.owed & ~line.posted) && !line.is_renewal_due -> kills--; kill(p); skip }
     :: d_step { breaks > 0 && !line.is_dead && !line.is_down -> breaks--; break_connection(p); skip }
     :: d_step { lapses > 0 && line.claim == OWNS && tenure.is_certain && !line.is_dead -> lapses--; tenure.is_certain = 0 }
     :: d_step { times > 0 && line.claim == OWNS && line.is_wanted && !tenure.is_late -> times--; tenure.is_late = 1; line.since = QUOTA - is_handed(p) }
-    /* the server's lease: of a hold that is lost, or of a grant on its way */
+    /* the server's lease: of a lost hold, or of a grant in transit */
     :: d_step { hold != 0 && is_held && client_of(hold) == p && !line.is_dead && !is_returned(p, attempt_of(hold)) &&
             !is_believed(p, attempt_of(hold)) && (line.claim == OWNS || lapses > 0) && has_arrived(p) ->
         lapses = (line.claim == OWNS -> lapses : lapses - 1);

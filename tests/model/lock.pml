@@ -2,10 +2,10 @@
 /*
  * A mutex: acquire, grant, expiry, poll, renewal, cancel, release, with pauses, breaks of the
  * connection, lost messages and killed processes.  doc/design/models.md lists the parts left out, and the
- * functions of scripts and core behind the parts of the model.
+ * functions of scripts and core that the parts of the model stand for.
  *
- * Time.  A tick may come at any moment, between any two steps, so each delay, pause and stopped
- * process is there.  The server's lease is LEASE ticks from a script; a client is certain while less
+ * Time.  A tick may come between any two steps, so every delay, pause and stopped process
+ * is covered.  The server's lease is LEASE ticks from a script; a client is certain while less
  * than CERTAIN ticks have passed since the client sent the request.  With DRIFT the server's clock runs
  * faster than the clients': one tick more in each CERTAIN ticks.
  *
@@ -20,8 +20,8 @@
 #ifndef CLIENTS
 #define CLIENTS 2
 #endif
-/* ROUNDS: pairs of lock and unlock; SPARE: attempts that a client may begin besides.  Faults hit client 0 alone,
- * which stands for any client: another run swaps the numbers of rounds. */
+/* ROUNDS: pairs of lock and unlock; SPARE: attempts that a client may begin besides.  Faults hit only client 0,
+ * which represents any client: another run swaps the numbers of rounds. */
 #ifndef ROUNDS0
 #define ROUNDS0 2
 #endif
@@ -52,7 +52,7 @@
 #endif
 /* Numbers of events in a run, at most. */
 #ifndef BREAKS
-#define BREAKS 0 /* the command connection ends; replies on their way are lost */
+#define BREAKS 0 /* the command connection ends; replies in transit are lost */
 #endif
 #ifndef DEAFS
 #define DEAFS 0 /* the inbox ends, with all messages inside, and is opened again */
@@ -69,7 +69,7 @@
 #ifndef RESTARTS
 #define RESTARTS 0 /* the server comes back empty; with TWOCOPIES, the replica is promoted */
 #endif
-#define SILENT 2 /* ticks after which a waiter is passed over; GONE: ticks after which the waiter is gone */
+#define SILENT 2 /* ticks after which a waiter is passed over; GONE: ticks after which it is removed */
 #define GONE 3
 #define PLACES (CLIENTS + 2)
 #define PIPE 3 /* unanswered commands of a client */
@@ -120,7 +120,7 @@ mtype = { ASKS, AWAITS, SLEEPS, CANCELS, DONE }; /* phases of a thread */
 #ifdef RELEASE_ENDS_GRACE
 #define is_grace(id) (grace > 0 && !is_returned && LEASE - grace < lease_of(id))
 bool is_returned; /* the script's grant follows a release */
-#elif defined TWOCOPIES /* the caller tells, from the greeting, since when the server is there */
+#elif defined TWOCOPIES /* the caller passes, from the greeting, since when the server is there */
 #define is_grace(id) (grace > 0 && is_up_to_date && LEASE - grace < lease_of(id))
 bool is_up_to_date;
 #else
@@ -139,12 +139,12 @@ byte arrived;
 typedef Place { byte id, request, heard, number };
 Place queue[PLACES];
 byte waiting;
-bool is_blank; /* all data of the name is gone */
+bool is_blank; /* all data of the name is lost */
 byte last;     /* with OLDER, the last token in state; new tokens come from the clock */
 #ifdef OLDER /* the data of a replica, or of a file: a restarted server has these data */
 bool is_copied, copy_wanted;
 byte copy_ttl, copy_hold, copy_last, copy_waiting;
-byte born; /* the newest token of the server before; 0: the first server */
+byte born; /* the newest token of the previous server; 0: the first server */
 Place copy[PLACES];
 #endif
 #ifdef TWOCOPIES
@@ -167,7 +167,7 @@ typedef Client {
     byte rounds;
     byte attempt;           /* serial of the attempt */
     byte last;              /* serial of the newest request */
-    byte age[REQUESTS + 1]; /* ticks since each request was sent; CERTAIN: proves nothing any more */
+    byte age[REQUESTS + 1]; /* ticks since each request was sent; CERTAIN: no longer proves anything */
     byte certain;           /* ticks for which the hold is certain */
     byte arrival;           /* the arrival number to bring back */
     byte token;             /* of the hold, with TOKENS */
@@ -242,7 +242,7 @@ inline check_belief()
 
 /* ---- the scripts --------------------------------------------------------------------------- */
 
-/* _queue.lua forget(): removes the place [at]; the places behind move up. */
+/* _queue.lua forget(): removes the place [at]; the places after it move up. */
 inline forget_at(at)
 {
     j = at;
@@ -281,7 +281,7 @@ inline forget(who)
     fi
 }
 
-/* _tell.lua tell(): is_heard by the count of PUBSUB NUMSUB, without a message if the count is 0.  Before, by the count
+/* _tell.lua tell(): is_heard by the count of PUBSUB NUMSUB, without a message if the count is 0.  Formerly by the count
  * of PUBLISH, which also reaches the replica's subscribers (COUNTS_BY_PUBLISH) and counts patterns (PATTERNS). */
 #ifdef COUNTS_BY_PUBLISH
 #define is_told(c) k[c].is_subscribed
@@ -303,7 +303,7 @@ inline tell_granted(who, its_request)
         :: else ->
             if
             :: k[client_of(who)].is_dead
-            /* told again; enough messages are under way */
+            /* a repeated message; enough are in transit */
             :: !k[client_of(who)].is_dead && !is_heard && len(inbox[client_of(who)]) > 0
             :: else ->
                 assert(len(inbox[client_of(who)]) < LETTERS);
@@ -331,7 +331,7 @@ inline own(who)
 #endif
 }
 
-/* I8: no waiter with an inbox, heard of lately, stands before [place]. */
+/* I8: no waiter with an inbox that was heard from recently is before [place]. */
 inline check_order(place)
 {
     skip;
@@ -475,7 +475,7 @@ inline enqueue(me)
         if
         #ifdef ARRIVALS
         :: owed == 0 -> arrived++; owed = arrived
-#else /* fewer states: a returning waiter stands before all, a new waiter behind */
+#else /* fewer states: a returning waiter goes to the front, a new waiter to the end */
         :: owed == 0 -> owed = 2
 #endif
         :: else
@@ -530,7 +530,7 @@ inline acquire(may_queue)
             fi
         fi
     fi;
-#ifdef I12 /* no client is told to wait behind its own pending release */
+#ifdef I12 /* no client is told to wait for its own pending release */
     assert(said == OWNED || hold == 0 || client_of(hold) != client_of(id) || !(k[client_of(id)].owed & bit(attempt_of(hold))));
 #endif
 }
@@ -656,10 +656,10 @@ inline run_script()
     fi
 }
 
-/* Tells if the master is the server that greeted the client's connection; if not, READONLY or a second look (ROLE,
+/* Whether the master is the server that greeted the client's connection; if not, READONLY or a second look (ROLE,
  * replid) ends the connection. */
 #ifdef TWOCOPIES
-#ifdef LOOKS_ONCE /* looks when the connection is opened, and never again */
+#ifdef LOOKS_ONCE /* checks only when the connection is opened */
 #define is_for_me(c) (k[c].asks_at == master)
 #else
 #define is_for_me(c) (k[c].asks_at == master && k[c].greeted == IDENTITY)
@@ -792,7 +792,7 @@ end:
 #define may_ask(c) true
 #endif
 
-/* Tells if a client can do something at once. */
+/* Whether a client can do something at once. */
 #define is_awake(c)                                                                                                    \
     (k[c].thread == ASKS ||                                        \
      (k[c].thread == SLEEPS && k[c].phase != QUEUED) || (k[c].is_poll_due && !k[c].polled && k[c].phase == QUEUED) ||  \
@@ -852,7 +852,7 @@ active proctype clock()
 {
 end:
     do
-#ifdef LIVENESS /* time passes when no client can do anything: otherwise a slow client is slow for ever */
+#ifdef LIVENESS /* time passes when no client can do anything: otherwise a client could be slow forever */
     :: d_step { ALL_QUIET -> server_ticks(); clients_tick(); skip }
 #else
     :: d_step { server_ticks(); clients_tick();
@@ -867,7 +867,7 @@ end:
     od
 }
 
-/* A hold no longer certain is lost, not renewed.  RENEWS_LATE: a thread stopped between the look and the sending
+/* A hold no longer certain is lost, not renewed.  RENEWS_LATE: a thread stopped between the check and the sending
  * renews the hold after all, which is harmless except on a server that lost its data. */
 #ifdef RENEWS_LATE
 #define is_renewable(c) (k[c].phase == HELD)
@@ -900,7 +900,7 @@ inline send(c, what)
 
 #define may_post(c) (!k[c].is_up || len(command[c]) + len(reply[c]) < PIPE)
 
-#ifdef LIVENESS /* no message is read late there: serials may come round */
+#ifdef LIVENESS /* no message is read late there: serials may wrap around */
 #define may_send(c) (len(command[c]) + len(reply[c]) < PIPE && k[c].is_up)
 #define make_serial(c)                                                                                                 \
     if                                                                                                                 \
@@ -1024,7 +1024,7 @@ inline take_reply(c)
     fi
 }
 
-/* Forgets requests that prove nothing any more, as the hold has begun or ended: fewer states. */
+/* Forgets requests that no longer prove anything, because the hold has begun or ended: fewer states. */
 inline forget_proofs(c)
 {
     if
@@ -1054,8 +1054,8 @@ inline forget_proofs(c)
 #define is_word_of_my_server(c) true
 #endif
 
-/* process/keep/inbox.c: ignores a message about an attempt that is no claim any more; a message from another server than the
- * inbox's server is only a hint. */
+/* process/keep/inbox.c: ignores a message about an attempt that is no longer a claim; a message from another server
+ * than the inbox's is only a hint. */
 inline take_message(c)
 {
 #ifdef TWOCOPIES
@@ -1135,7 +1135,7 @@ inline greet(c)
 #endif
 }
 
-/* Awaits CLIENT KILL of the connection before: the bytes in the buffers of the old connection are gone. */
+/* Awaits CLIENT KILL of the previous connection: the bytes in its buffers are lost. */
 inline reconnect(c)
 {
     do
@@ -1179,7 +1179,7 @@ end:
         k[c].thread = AWAITS }
     :: d_step { !k[c].is_dead && (k[c].thread == ASKS && k[c].phase != ASKING) -> k[c].thread = SLEEPS }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == ASKING -> k[c].thread = ASKS }
-    /* a hold lost before the thread entered: asks anew; otherwise the thread finds the loss at the unlock */
+    /* a hold lost before the thread entered: asks again; otherwise the thread finds the loss at the unlock */
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == LOST && k[c].attempt < attempts_of(c) -> k[c].thread = ASKS; rename(c) }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == LOST -> end_round(c) }
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && k[c].phase == OVER -> end_round(c) }
@@ -1191,7 +1191,8 @@ end:
         k[c].asked = k[c].last;
         k[c].thread = CANCELS }
 #endif
-    /* process/calls/release.c: the thread goes on at once, as without an answer in time; a lost hold is not unlocked */
+    /* process/calls/release.c: the thread continues at once, as without an answer in time; a lost hold is not
+     * unlocked */
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && is_certain(c) && may_post(c) ->
         k[c].phase = OVER;
         k[c].owed = k[c].owed | bit(k[c].attempt);

@@ -3,12 +3,12 @@
  * A lock on a majority of three independent servers (core/quorum.h, Q1 and Q5): two clients, servers that restart
  * empty, answers and releases that are lost, requests that are executed late.
  *
- * Time is ticks, which may come between any two steps.  A client asks again and again, so a question may have been sent
- * at any moment since the attempt began: a server executes a question of any such age, and no question has to be kept.
+ * Time is ticks, which may come between any two steps.  A client asks repeatedly, so a question may have been sent
+ * at any time since the attempt began: a server executes a question of any such age, and no question has to be kept.
  * The answer is read at once or never, because a later reading proves no more: the lease counts from the sending.
  *
- * OLDER: the first server comes back with a copy of its data, and client 0, without a majority, gives all back once and
- * goes on with its attempt: so the copy may name an attempt that has given the lock back since.
+ * OLDER: the first server comes back with a copy of its data, and client 0, without a majority, releases all once and
+ * continues with its attempt: so the copy may name an attempt that has released the lock since.
  */
 #define SERVERS 3
 #ifndef MAJORITY
@@ -47,11 +47,11 @@ mtype = { IDLE, ASKS, HOLDS };
 /* ---- the servers --------------------------------------------------------------------------- */
 
 byte owner[3]; /* as the last hold says, also when its lease has ended */
-byte lease[3]; /* ticks that are left */
+byte lease[3]; /* remaining ticks */
 byte grace[3];
 bool has_data[3];
 #ifdef OLDER
-byte copy_owner, copy_lease; /* of the first server; time goes on for the lease in a copy */
+byte copy_owner, copy_lease; /* of the first server; the lease in a copy also runs down */
 bool has_copy, is_copied, has_given_up;
 #endif
 
@@ -88,7 +88,7 @@ inline give_up(x)
     j = 0; age[x] = 0
 }
 
-/* Gives all back: by unlock, by loss, or for want of a majority. */
+/* Releases all: by unlock, by loss, or for lack of a majority. */
 inline give_back(x)
 {
     give_up(x); phase[x] = IDLE; attempt[x]++
@@ -147,7 +147,7 @@ inline serve_try(i, who)
     fi
 }
 
-/* lua/renew.lua: the hold, also when its lease has ended and nobody came behind; or data that are gone. */
+/* lua/renew.lua: the hold, even if its lease has ended and there was no later hold; or missing data. */
 inline serve_renewal(i, who)
 {
     is_owned = 0;
@@ -165,7 +165,7 @@ inline serve_renewal(i, who)
 #endif
 #define is_try(x, i, old) (!is_renewal(x, i, old) && certain[leg(x, i)] == 0)
 
-/* A question of before a restart is gone with its connection. */
+/* A question from before a restart is lost with its connection. */
 #define is_under_way(x, i, old) \
     (phase[x] != IDLE && owes[leg(x, i)] == 0 && old <= age[x] && !(grace[i] > 0 && old > GRACE - grace[i]))
 
@@ -216,7 +216,7 @@ inline try(x, i, old)
     check()
 }
 
-/* Behind the release, by an old connection: a question of the attempt that is over. */
+/* After the release, on an old connection: a question of the attempt that is over. */
 inline be_late(i, who)
 {
     losses++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Death of an owner: the next owner is told, and may mend the data; unmended data make the mutex not recoverable.
- * One mutex; robust clients, and with PLAIN the last client is not robust.  An owner may unlock, mend
- * (dmutex_consistent) or not, be killed, or find the hold lost; unlocks are awaited, as for robust mutexes, or with
- * POSTED not.
+ * Death of an owner: the next owner learns of it, and may make the mutex consistent; otherwise the mutex becomes not
+ * recoverable.  One mutex; robust clients, and with PLAIN the last client is not robust.  An owner may unlock, call
+ * dmutex_consistent() or not, be killed, or find the hold lost; unlocks are awaited, as for robust mutexes, but not
+ * with POSTED.
  *
  * Leases end as in lock.pml, but without a clock: the lease of a dead owner at any time, the lease of a live owner
  * after the owner has found the hold lost or has begun another attempt.  doc/design/models.md.
@@ -62,7 +62,7 @@ typedef Client {
     byte attempt = 1;
     byte rounds;
     byte how;          /* how the release ends the hold: 0 unlocked, 1 died, 2 not recoverable */
-    bool is_told_dead; /* EOWNERDEAD, and not mended */
+    bool is_told_dead; /* EOWNERDEAD, and not made consistent */
     bool is_polling;
     bool is_lost;      /* the client knows that the hold is over */
     bool is_dead;
@@ -73,9 +73,9 @@ chan reply[CLIENTS] = [2] of { mtype, byte, bool };
 chan inbox[CLIENTS] = [2] of { byte, bool };
 byte kills = KILLS, losses = LOSSES, breaks = BREAKS, drops = DROPS;
 
-/* For assertions, unknown to server and clients: deaths not told to a robust owner yet, or told and not mended. */
+/* For assertions, unknown to server and clients: deaths that no robust owner knows yet, or that are not repaired. */
 byte deaths;      /* holds that ended without an unlock executed by the server */
-bool is_unmended; /* a death is neither mended nor cleared by an owner that is not robust */
+bool is_unmended; /* a death is neither repaired nor cleared by an owner that is not robust */
 bool is_lost_for_ever;
 
 hidden byte i, j, id, how, winner;
@@ -91,7 +91,7 @@ inline own(who)
     hold = who;
     is_held = 1;
     dead = (is_robust(client_of(who)) -> health : 0);
-#ifdef TOLD_ONCE /* I9: told, if and only if there is something to mend */
+#ifdef TOLD_ONCE /* I9: told if and only if there is something to repair */
     assert(!is_robust(client_of(who)) || (dead == 1) == is_unmended);
 #endif
     if
@@ -152,14 +152,14 @@ inline give_up(its_how)
     fi
 }
 
-/* The lock is gone and hold is there: the owner died.  deaths counts such holds. */
+/* There is no lock but there is hold: the owner died.  deaths counts such holds. */
 inline note_death()
 {
     if
     :: hold != 0 && !is_held ->
 #ifdef TRUE_DEATH
         assert(deaths > 0);
-        /* not an owner that has unlocked, and was told so */
+        /* not an owner that has unlocked and got the answer */
         assert(k[client_of(hold)].is_dead || attempt_of(hold) == k[client_of(hold)].attempt);
 #endif
         deaths = (deaths > 0 -> deaths - 1 : 0);
@@ -308,7 +308,7 @@ inline server_of(c)
     }
 }
 
-/* Tells if a lease may end: the owner is dead, has begun another attempt, or has found the hold lost. */
+/* Whether a lease may end: the owner is dead, has begun another attempt, or has found the hold lost. */
 #define may_end (hold != 0 && is_held && (k[client_of(hold)].is_dead || attempt_of(hold) != k[client_of(hold)].attempt || k[client_of(hold)].is_lost))
 
 active proctype server()
@@ -381,7 +381,7 @@ end:
     :: d_step { !k[c].is_dead && k[c].thread == SLEEPS && !k[c].is_polling && may_send(c) ->
         command[c]!POLL, id_of(c, k[c].attempt), 0;
         k[c].is_polling = 1 }
-    /* mends, or unlocks: unmended, the mutex is not recoverable any more */
+    /* repairs, or unlocks: without repair, the mutex becomes not recoverable */
     :: d_step { !k[c].is_dead && k[c].thread == INSIDE && k[c].is_told_dead && !k[c].is_lost && may_send(c) ->
         command[c]!CONSISTENT, id_of(c, k[c].attempt), 0;
         k[c].thread = MENDS }
@@ -453,5 +453,5 @@ init
 #else
 #define ALL_THROUGH (is_through(0) && is_through(1))
 #endif
-/* All live clients get the mutex, or are told "not recoverable"; leases do end, and polls go on. */
+/* All live clients get the mutex, or get "not recoverable"; leases do end, and polls continue. */
 ltl all_get_through { <> ALL_THROUGH }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A failover by Sentinel, with the rules R3 and R6 (doc/design/sentinel.md): sentinels promote a server, the replaced
- * master goes on as a writable master, and a client believes that master's answers only while the word of the sentinels
- * counts.  The promoted server grants nothing for a lease and `switch`.
+ * master continues as a writable master, and a client believes that master's answers only while the word of the
+ * sentinels counts.  The promoted server grants nothing for a lease and `switch`.
  *
  * One client holds the lock and renews, or acquires again; a newcomer asks the promoted server.  The majority of the
- * sentinels is one voice, which learns of the switch at most half of `switch` behind it (A8).  Answers, of sentinels
- * and of servers, are under way for any time.  The promoted server has the hold, or lacks the hold.
+ * sentinels is modelled as one, which learns of the switch at most half of `switch` after it (A8).  Answers of
+ * sentinels and servers may take any time.  The promoted server has the hold, or lacks it.
  */
 #ifndef LEASE
 #define LEASE 3
@@ -64,7 +64,7 @@ inline check()
     assert(!(now < certain && now < newcomer_certain));
 }
 
-/* Forgets moments that prove nothing any more. */
+/* Forgets times that no longer prove anything. */
 inline tick()
 {
     now++;
@@ -94,7 +94,7 @@ inline tick()
     fi
 }
 
-/* A8: time does not go on while the sentinels know too little for too long. */
+/* A8: time does not pass while the sentinels would be uninformed for too long. */
 #ifdef KNOWN_LATE
 #define may_tick (now < END)
 #else
@@ -122,7 +122,8 @@ inline take_word()
     question = NONE; asked = 0; said = 0
 }
 
-/* The replaced master knows of nothing.  The promoted server takes renewals from the holder whose hold it has or lost. */
+/* The replaced master does not know of the switch.  The promoted server takes renewals from the holder whose hold it
+ * has or lost. */
 inline serve()
 {
     is_granted = 0;

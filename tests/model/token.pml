@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tokens on a majority of three independent servers (core/quorum.h, Q6): holds come one behind the other, as quorum.pml
- * shows, and a token that is told is higher than all that were told before.
+ * Tokens on a majority of three independent servers (core/quorum.h, Q6): holds follow one another, as quorum.pml shows,
+ * and a token that is returned is higher than all that were returned before.
  *
- * Each server grants by a token of its own: by its clock, and above its last one.  A hold's token is settled at some
- * moment at which a majority has the hold: the highest of two, the second of three.  It is told once a majority has this
- * token or a higher one, which a renewal brings there.  A server that has lost its data grants nothing for a lease, and
- * takes the token of the hold back.
+ * Each server grants with its own token: from its clock, and above its last one.  A hold's token is settled at some
+ * time at which a majority has the hold: the highest of two, the second of three.  It is returned once a majority has
+ * this token or a higher one, which a renewal brings there.  A server that has lost its data grants nothing for a
+ * lease, and gets the token of the hold back from a renewal.
  *
  * Time is ticks of STEP tokens each, more than there are grants in a run.  The clock of server 0 is AHEAD ticks ahead.
  *
- * LIAR: server 2 jumps: it gives any token from its honest one up, and tells a clock that fits, or none that does.  A
- * token BOUND above the clock that two servers have reached is not believed.
+ * LIAR: server 2 jumps: it gives any token from its honest one up, and reports a clock that fits, or one that does
+ * not.  A token BOUND above the clock that two servers have reached is not believed.
  */
 #define SERVERS 3
 #ifndef MAJORITY
@@ -40,7 +40,7 @@
 
 byte now = 1;
 byte last[3];   /* the newest token that the server knows */
-byte silent[3]; /* ticks that are left of the grace */
+byte silent[3]; /* remaining ticks of the grace */
 byte restarts;
 
 /* ---- the hold, as its client knows it ------------------------------------------------------ */
@@ -52,7 +52,7 @@ bool is_told; /* the token of this hold */
 #ifdef LIAR
 byte false_clock;
 #endif
-byte told;    /* the highest token that was told */
+byte told;    /* the highest token that was returned */
 byte holds;   /* that have ended */
 
 #ifdef NO_CLOCK
@@ -104,7 +104,7 @@ inline look()
 #define is_firm() (has_token(a) + has_token(b) + has_token(c) >= MAJORITY)
 #endif
 
-/* Of m servers all but one have given more than any token that was told before. */
+/* Of m servers all but one have given more than any token that was returned before. */
 #ifdef ALWAYS_THE_HIGHEST
 #define settled() higher(higher(a, b), c)
 #elif defined ALWAYS_THE_SECOND
@@ -124,7 +124,7 @@ inline grant(i)
 }
 
 #ifdef LIAR
-/* The lie of server 2, behind its grant: tokens as far as the bound of each honest clock, or beyond; and a clock. */
+/* The lie of server 2, after its grant: tokens as far as the bound of each honest clock, or beyond; and a clock. */
 inline lie(amount, shown)
 {
     last[2] = higher(last[2], amount);
@@ -184,7 +184,7 @@ inline tell()
     fi
 }
 
-/* By unlock, by loss, or for want of a majority. */
+/* By unlock, by loss, or for lack of a majority. */
 inline end_hold()
 {
     has[0] = 0; has[1] = 0; has[2] = 0;
