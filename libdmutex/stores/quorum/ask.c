@@ -65,74 +65,46 @@ static int choose_first(struct asking *asking, bool is_for_queue)
 
 /* ---- giving back ------------------------------------------------------------------------- */
 
-/* The servers that must get the release now: all for an attempt without a record, which may be anywhere. */
-static unsigned begin_release(struct dm_quorum_store *all, const struct dm_question *question, int kept,
-                              uint64_t *ret_round)
+/* Those whose answer is still to come. */
+static unsigned open_servers(const struct dm_quorum_record *record)
 {
-    bool is_known = dm_quorum_find(all, question->attempt) != NULL;
-    struct dm_quorum_record *record = dm_quorum_open_record(all, question);
-    unsigned servers = 0;
+    unsigned open = 0;
 
-    dm_assert_held(DM_RANK_QUORUM);
-    if (!record)
-        return 0;
-    dm_quorum_begin_release(&record->quorum, kept);
-    for (int i = 0; i < all->count; i++) {
-        if (i == kept || (is_known && !record->quorum.legs[i].is_touched))
-            continue;
-        dm_quorum_send(&record->quorum, i, DM_QUORUM_RELEASE);
-        servers |= 1u << i;
-    }
-    *ret_round = record->quorum.round;
-    return servers;
-}
-
-/* Returns the servers that have done nothing, and are asked again; *ret_open: those whose answer is still to come. */
-static unsigned ask_again(struct dm_quorum_record *record, unsigned *ret_open)
-{
-    unsigned again = 0;
-
-    *ret_open = 0;
-    for (int i = 0; i < record->quorum.count; i++) {
-        if (record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN) {
-            dm_quorum_send(&record->quorum, i, DM_QUORUM_RELEASE);
-            again |= 1u << i;
-        }
-        *ret_open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
-    }
-    return again;
+    for (int i = 0; i < record->quorum.count; i++)
+        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+    return open;
 }
 
 /* The answer; NOTHING if there is none by the deadline. */
 static struct dm_answer release(struct dm_quorum_store *all, const struct dm_question *question, int kept, bool is_all,
                                 const struct dm_deadline *deadline)
 {
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     int64_t late_ns = dm_clock_boot_ns() + DM_QUORUM_PASS_NS;
-    unsigned servers, open = 0;
-    uint64_t round = 0;
     struct dm_quorum_record *record;
+    unsigned servers;
 
     dm_mutex_lock(&all->lock);
-    servers = begin_release(all, question, kept, &round);
-    dm_mutex_unlock(&all->lock);
-    do {
-        dm_quorum_post_release(all, question, round, servers);
-        if (open && !servers)
-            dm_quorum_read(all, question->attempt, open, deadline);
+    record = dm_quorum_begin_leaving(all, question, kept, &servers);
+    for (;;) {
+        struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+        unsigned open = 0, unsent = 0;
+
+        if (record) {
+            unsent = dm_quorum_post_releases(all, record, question, servers);
+            open = open_servers(record);
+            if (dm_clock_boot_ns() >= late_ns)
+                dm_quorum_leave_silent(&record->quorum);
+            answer = dm_quorum_release_answer(record, is_all);
+        }
+        dm_mutex_unlock(&all->lock);
+        dm_quorum_want_at(all, unsent, question->place, DM_ASKS);
+        if (answer.verdict != DM_SAYS_NOTHING || !open || dm_deadline_left_ns(deadline) == 0)
+            return answer;
+        dm_quorum_read(all, question->attempt, open, deadline);
         dm_mutex_lock(&all->lock);
         record = dm_quorum_find(all, question->attempt);
-        servers = open = 0;
-        if (record)
-            servers = ask_again(record, &open);
-        if (record && dm_clock_boot_ns() >= late_ns)
-            dm_quorum_leave_silent(&record->quorum);
-        answer.verdict = record ? dm_quorum_released(&record->quorum, is_all) : DM_SAYS_NOTHING;
-        for (int i = 0; record && i < all->count; i++)
-            answer.is_wanted = answer.is_wanted || record->quorum.legs[i].said.is_wanted;
-        dm_mutex_unlock(&all->lock);
-    } while (answer.verdict == DM_SAYS_NOTHING && open && dm_deadline_left_ns(deadline) > 0);
-    return answer;
+        servers = record ? dm_quorum_said_again(record) : 0;
+    }
 }
 
 /* The release of an attempt that does not own. */
@@ -154,14 +126,14 @@ static void give_back(struct asking *asking, int kept)
     release(asking->all, &back, kept, true, &soon);
 }
 
-/* The answers to a posted release drop its record. */
+/* The end of a submitted release drops its record. */
 static void drop(struct dm_quorum_store *all, uint64_t attempt)
 {
     struct dm_quorum_record *record;
 
     dm_mutex_lock(&all->lock);
     record = dm_quorum_find(all, attempt);
-    if (record && !record->on_released)
+    if (record && !record->is_leaving)
         dm_quorum_drop_record(all, attempt);
     dm_mutex_unlock(&all->lock);
 }
@@ -290,17 +262,14 @@ static bool begin_first_round(struct asking *asking)
  */
 static unsigned post_questions(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
 {
-    unsigned open = 0;
-
     for (int i = 0; i < asking->all->count; i++) {
         enum dm_quorum_question question = dm_quorum_ask(&record->quorum, i, now_ns);
 
         if (question != DM_QUORUM_NONE &&
             dm_store_is_able(asking->all->children[i].store, asking->question->place, DM_ASKS))
-            dm_quorum_post_acquire(asking->all, record, i, question, asking->question);
-        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+            dm_quorum_post_acquire(record, &asking->all->children[i], question, asking->question);
     }
-    return open;
+    return open_servers(record);
 }
 
 /* For a while a silent first server is not the first one of other attempts either. */
@@ -627,31 +596,4 @@ struct dm_answer dm_quorum_leave(struct dm_quorum_store *all, const struct dm_qu
     if (is_cancel)
         answer.verdict = DM_SAYS_DONE;
     return answer;
-}
-
-bool dm_quorum_submit_release(struct dm_quorum_store *all, const struct dm_question *question, dm_answers_fn done,
-                              void *user)
-{
-    struct dm_quorum_record *record;
-    unsigned servers;
-    uint64_t round = 0;
-
-    dm_mutex_lock(&all->lock);
-    servers = begin_release(all, question, -1, &round);
-    record = dm_quorum_find(all, question->attempt);
-    if (record && servers) {
-        record->on_released = done;
-        record->user = user;
-        record->released_ns = dm_clock_boot_ns();
-    } else if (record) {
-        dm_quorum_drop_record(all, question->attempt);
-    }
-    dm_mutex_unlock(&all->lock);
-    if (!record)
-        return false; /* without memory */
-    if (!servers)
-        done(user, &(struct dm_answer){ .verdict = DM_SAYS_DONE }, 1, NULL);
-    else
-        dm_quorum_post_release(all, question, round, servers);
-    return true;
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posted renewals and polls.  A batch goes to the children in parts: for renewals a part to each child, with the holds
- * that are certain there, and a try for each other hold (Q5); for polls a part to each child where attempts wait.
+ * All that is under way to the children: questions about one attempt, and batches.
  *
- * A batch ends when a majority has confirmed each of its holds, when all answers are there, or after a twentieth of the
- * shortest lease, because a stopped child must not delay the others.  Then the handler is called, and later answers
- * only go into the records.
+ * A batch is what the process submits: renewals, polls or a release.  It goes to the children in parts: for renewals a
+ * part to each child, with the holds that are certain there, and a try for each other hold (Q5); for polls a part to
+ * each child where attempts wait; for a release a part to each child that may have the attempt.
+ *
+ * A batch ends when a majority has confirmed each of its holds, or the release; when all answers are there; or, unless
+ * it is a release, after a twentieth of the shortest lease, because a stopped child must not delay the others.  Then
+ * the handler is called, and later answers only go into the records.
+ *
+ * Parts are submitted under the store's lock, so that no answer is counted before all parts are on their way.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bug.h"
+#include "base/minmax.h"
 #include "stores/quorum/parts.h"
 
 #define WAIT_LEAST_NS (50 * DM_NS_PER_MS)
@@ -32,27 +39,30 @@ struct item {
 struct dm_quorum_batch {
     struct dm_quorum_store *all;
     struct dm_quorum_batch *next; /* of all->batches */
-    bool is_polls;
-    bool is_over;    /* the handler was called, or is being called */
-    bool is_awaited; /* a thread waits for it and checks it; there is no handler */
-    int parts;       /* under way; one more while the batch is being posted, waited for, or delivered */
-    unsigned asked;  /* the children that have had a part, a set of bits */
-    int64_t due_ns;
-    dm_answers_fn handler;
+    enum dm_op op;                /* RENEW, POLL or RELEASE */
+    bool is_over;                 /* the handler was called, or is being called */
+    bool is_awaited;              /* a thread waits for it and checks it; there is no handler */
+    int parts;                    /* under way; one more while the batch is being posted, waited for, or delivered */
+    unsigned asked;               /* the children that have had a part, a set of bits */
+    int64_t begun_ns, due_ns;
+    dm_answers_fn done;
     void *user;
     int count;
     struct dm_answer *answers;
     struct item items[];
 };
 
-/* The part of a batch for one child. */
+/* Questions of one kind that are under way to one child. */
 struct part {
-    struct dm_quorum_batch *batch;
     struct dm_quorum_child *child;
-    enum dm_quorum_question kind; /* NONE: polls */
+    struct dm_quorum_batch *batch; /* NULL: the question of a thread that reads the answers itself */
+    enum dm_quorum_question kind;  /* NONE: polls */
     int64_t sent_ns;
     int count;
-    uint8_t index[DM_BATCH]; /* of the items */
+    struct {
+        uint64_t attempt, round;
+        int item; /* of the batch */
+    } of[];
 };
 
 /* ---- the end of a batch ------------------------------------------------------------------ */
@@ -63,15 +73,26 @@ static void free_batch(struct dm_quorum_batch *batch)
     free(batch);
 }
 
-/* True if every hold is confirmed by a majority, or no more answers will come. */
+/* The attempt that a release is about, unless another round has begun; NULL: none. */
+static struct dm_quorum_record *leaving_of(const struct dm_quorum_batch *batch)
+{
+    struct dm_quorum_record *record = dm_quorum_find(batch->all, batch->items[0].attempt);
+
+    return record && record->quorum.round == batch->items[0].round ? record : NULL;
+}
+
+/* True if every hold, or the release, is confirmed by a majority, or no more answers will come. */
 static bool is_decided(const struct dm_quorum_batch *batch)
 {
+    const struct dm_quorum_record *record = batch->op == DM_OP_RELEASE ? leaving_of(batch) : NULL;
     int majority = batch->all->count / 2 + 1;
 
     if (batch->parts == batch->is_awaited)
         return true;
+    if (batch->op != DM_OP_RENEW)
+        return record && dm_quorum_released(&record->quorum, false) != DM_SAYS_NOTHING;
     for (int i = 0; i < batch->count; i++) {
-        if (batch->is_polls || batch->items[i].confirmed < majority)
+        if (batch->items[i].confirmed < majority)
             return false;
     }
     return true;
@@ -108,6 +129,33 @@ static struct dm_answer poll_answer(struct dm_quorum_store *all, struct item *it
     if (item->must_ask)
         answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
     answer.store_us = 0;
+    return answer;
+}
+
+struct dm_answer dm_quorum_release_answer(const struct dm_quorum_record *record, bool is_all)
+{
+    struct dm_answer answer = { .verdict = dm_quorum_released(&record->quorum, is_all) };
+
+    dm_assert_held(DM_RANK_QUORUM);
+    for (int i = 0; i < record->quorum.count; i++)
+        answer.is_wanted = answer.is_wanted || record->quorum.legs[i].said.is_wanted;
+    return answer;
+}
+
+/* AGAIN if a server needs the text of the script: the caller sends again.  A record that is not needed is dropped. */
+static struct dm_answer release_answer(struct dm_quorum_batch *batch)
+{
+    struct dm_quorum_record *record = leaving_of(batch);
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    if (!record)
+        return answer;
+    answer = dm_quorum_release_answer(record, false);
+    record->is_leaving = false;
+    if (answer.verdict != DM_SAYS_NOTHING)
+        dm_quorum_drop_record(batch->all, record->attempt);
+    else if (dm_quorum_said_again(record))
+        answer.verdict = DM_SAYS_AGAIN;
     return answer;
 }
 
@@ -148,9 +196,13 @@ static void end(struct dm_quorum_batch *batch)
     for (int i = 0; i < batch->count; i++) {
         struct item *item = &batch->items[i];
 
-        batch->answers[i] =
-            batch->is_polls ? poll_answer(batch->all, item, now_ns) : renewal_answer(batch, item, now_ns);
-        if (batch->is_polls && item->polled.verdict == DM_SAYS_UNKNOWN)
+        if (batch->op == DM_OP_RELEASE)
+            batch->answers[i] = release_answer(batch);
+        else if (batch->op == DM_OP_RENEW)
+            batch->answers[i] = renewal_answer(batch, item, now_ns);
+        else
+            batch->answers[i] = poll_answer(batch->all, item, now_ns);
+        if (item->polled.verdict == DM_SAYS_UNKNOWN)
             drop_record(batch->all, item);
     }
 }
@@ -180,7 +232,7 @@ static void leave(struct dm_quorum_batch *batch)
 /* Called after end(). */
 static void tell(struct dm_quorum_batch *batch)
 {
-    batch->handler(batch->user, batch->answers, batch->count, NULL);
+    batch->done(batch->user, batch->answers, batch->count, NULL);
     for (int i = 0; i < batch->count; i++) {
         if (batch->items[i].must_ask)
             hint(batch->all, batch->items[i].attempt);
@@ -193,7 +245,17 @@ static bool is_due(const struct dm_quorum_batch *batch, int64_t now_ns)
     return !batch->is_awaited && (batch->due_ns <= now_ns || is_decided(batch));
 }
 
-void dm_quorum_end_batches(struct dm_quorum_store *all)
+/* The same for a release, whose silent servers are left. */
+static bool is_late(const struct dm_quorum_batch *batch, int64_t now_ns)
+{
+    struct dm_quorum_record *record = batch->op == DM_OP_RELEASE ? leaving_of(batch) : NULL;
+
+    if (record && batch->begun_ns + DM_QUORUM_LEAVE_NS < now_ns)
+        dm_quorum_leave_silent(&record->quorum);
+    return is_due(batch, now_ns);
+}
+
+static void end_batches(struct dm_quorum_store *all, bool (*is_over)(const struct dm_quorum_batch *, int64_t))
 {
     struct dm_quorum_batch *batch;
 
@@ -202,7 +264,7 @@ void dm_quorum_end_batches(struct dm_quorum_store *all)
 
         dm_mutex_lock(&all->lock);
         batch = all->batches;
-        while (batch && !is_due(batch, now_ns))
+        while (batch && !is_over(batch, now_ns))
             batch = batch->next;
         if (batch)
             end(batch);
@@ -210,6 +272,16 @@ void dm_quorum_end_batches(struct dm_quorum_store *all)
         if (batch)
             tell(batch);
     } while (batch);
+}
+
+void dm_quorum_end_batches(struct dm_quorum_store *all)
+{
+    end_batches(all, is_due);
+}
+
+void dm_quorum_end_late_releases(struct dm_quorum_store *all)
+{
+    end_batches(all, is_late);
 }
 
 int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all)
@@ -225,9 +297,10 @@ int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static void take(struct part *part, struct item *item, const struct dm_answer *answer)
+static void take(struct part *part, int index, const struct dm_answer *answer)
 {
-    struct dm_quorum_record *record = dm_quorum_find(part->batch->all, item->attempt);
+    struct dm_quorum_record *record = dm_quorum_find(part->child->all, part->of[index].attempt);
+    struct item *item = part->batch ? &part->batch->items[part->of[index].item] : NULL;
     struct dm_answer renewed;
 
     if (part->kind == DM_QUORUM_NONE) {
@@ -235,7 +308,7 @@ static void take(struct part *part, struct item *item, const struct dm_answer *a
             item->polled = *answer;
         return;
     }
-    if (!record || record->quorum.round != item->round)
+    if (!record || record->quorum.round != part->of[index].round)
         return;
     if (answer && part->kind == DM_QUORUM_RENEW) {
         renewed = *answer;
@@ -243,51 +316,182 @@ static void take(struct part *part, struct item *item, const struct dm_answer *a
         answer = &renewed;
     }
     dm_quorum_take(&record->quorum, part->child->index, part->kind, part->sent_ns, answer);
-    if (answer && answer->verdict == DM_SAYS_OWNED) {
+    if (part->kind == DM_QUORUM_QUEUE)
+        dm_quorum_note_queue(part->child, &record->quorum.legs[part->child->index]);
+    if (item && answer && answer->verdict == DM_SAYS_OWNED) {
         item->confirmed++;
         item->has_waiter = item->has_waiter || answer->has_waiter;
     }
     dm_quorum_note_news(record);
 }
 
-/* A dm_answers_fn. */
+/* True if the caller must call tell(); frees a batch that is over, and had no other part. */
+static bool leave_part(struct dm_quorum_batch *batch)
+{
+    bool is_last = --batch->parts == 0, is_end = !batch->is_over && !batch->is_awaited && is_decided(batch);
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (is_end)
+        end(batch);
+    else if (is_last && batch->is_over)
+        free_batch(batch);
+    return is_end;
+}
+
+/* A dm_answers_fn.  A server says about itself in the answer to one question only. */
 static void part_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
     struct part *part = user;
-    struct dm_quorum_batch *batch = part->batch;
-    struct dm_quorum_store *all = batch->all;
+    struct dm_quorum_store *all = part->child->all;
+    bool is_about_server = part->kind != DM_QUORUM_NONE && part->kind != DM_QUORUM_RENEW;
     const struct dm_answer *answer = NULL;
     struct dm_answer said;
-    bool is_last, is_end;
+    bool is_end;
 
     (void)count; /* the part's */
     dm_mutex_lock(&all->lock);
     for (int i = 0; i < part->count; i++) {
-        struct item *item = &batch->items[part->index[i]];
-
-        answer = dm_quorum_doubted(all, item->attempt, part->kind, answers ? &answers[i] : NULL, &said);
-        take(part, item, answer);
+        answer = dm_quorum_doubted(all, part->of[i].attempt, part->kind, answers ? &answers[i] : NULL, &said);
+        take(part, i, answer);
     }
-    dm_quorum_note_answer(part->child, part->kind == DM_QUORUM_TRY ? answer : NULL, refusal, dm_clock_boot_ns());
-    is_last = --batch->parts == 0;
-    is_end = !batch->is_over && !batch->is_awaited && is_decided(batch);
-    if (is_end)
-        end(batch);
+    dm_quorum_note_answer(part->child, is_about_server ? answer : NULL, refusal, dm_clock_boot_ns());
+    is_end = part->batch && leave_part(part->batch);
     dm_mutex_unlock(&all->lock);
     if (is_end)
-        tell(batch);
-    else if (is_last && batch->is_over)
-        free_batch(batch);
+        tell(part->batch);
     free(part);
 }
 
-/* ---- posting ----------------------------------------------------------------------------- */
+/* ---- one attempt ------------------------------------------------------------------------- */
 
-static struct dm_quorum_batch *new_batch(struct dm_quorum_store *all, int count, bool is_polls, uint32_t lease_ms,
-                                         dm_answers_fn handler, void *user)
+/* Room for `most` questions; NULL without memory. */
+static struct part *new_part(struct dm_quorum_child *child, enum dm_quorum_question kind, int most,
+                             struct dm_quorum_batch *batch)
+{
+    struct part *part = calloc(1, sizeof *part + (size_t)most * sizeof part->of[0]);
+
+    if (!part)
+        return NULL;
+    part->child = child;
+    part->batch = batch;
+    part->kind = kind;
+    part->sent_ns = dm_clock_boot_ns();
+    return part;
+}
+
+static void add(struct part *part, const struct dm_quorum_record *record, uint64_t attempt, int item)
+{
+    part->of[part->count].attempt = attempt;
+    part->of[part->count].round = record ? record->quorum.round : 0;
+    part->of[part->count++].item = item;
+}
+
+/* False: not sent, and the part is freed.  NULL is allowed. */
+static bool submit(struct part *part, const struct dm_question *questions)
+{
+    if (!part || part->count == 0 ||
+        !dm_store_submit(part->child->store, questions, part->count, part_answered, part)) {
+        free(part);
+        return false;
+    }
+    dm_quorum_note_sent(part->child, part->sent_ns);
+    if (part->batch) {
+        part->batch->parts++;
+        part->batch->asked |= 1u << part->child->index;
+    }
+    return true;
+}
+
+/* A server that a release could not reach may still have the attempt; what else was not sent has changed nothing. */
+static bool post(struct dm_quorum_record *record, struct dm_quorum_child *child, enum dm_quorum_question kind,
+                 const struct dm_question *question, struct dm_quorum_batch *batch, int item)
+{
+    struct part *part = new_part(child, kind, 1, batch);
+    bool was_touched = record->quorum.legs[child->index].is_touched;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (part)
+        add(part, record, record->attempt, item);
+    dm_quorum_send(&record->quorum, child->index, kind);
+    if (submit(part, question))
+        return true;
+    dm_quorum_take(&record->quorum, child->index, kind, 0, NULL);
+    if (kind != DM_QUORUM_RELEASE)
+        record->quorum.legs[child->index].is_touched = was_touched;
+    return false;
+}
+
+/* A child that joins a hold must give a token at least as high as the hold's (Q6). */
+bool dm_quorum_post_acquire(struct dm_quorum_record *record, struct dm_quorum_child *child,
+                            enum dm_quorum_question kind, const struct dm_question *question)
+{
+    struct dm_question part = *question;
+
+    part.acquire.may_queue = kind == DM_QUORUM_QUEUE;
+    if (record->quorum.token > part.seen)
+        part.seen = record->quorum.token - 1;
+    return post(record, child, kind, &part, NULL, 0);
+}
+
+/* ---- releases ---------------------------------------------------------------------------- */
+
+unsigned dm_quorum_said_again(const struct dm_quorum_record *record)
+{
+    unsigned again = 0;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    for (int i = 0; i < record->quorum.count; i++)
+        again |= record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN ? 1u << i : 0;
+    return again;
+}
+
+struct dm_quorum_record *dm_quorum_begin_leaving(struct dm_quorum_store *all, const struct dm_question *release,
+                                                 int kept, unsigned *ret_servers)
+{
+    bool is_known = dm_quorum_find(all, release->attempt) != NULL;
+    struct dm_quorum_record *record = dm_quorum_open_record(all, release);
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (!record)
+        return NULL;
+    dm_quorum_begin_release(&record->quorum, kept);
+    *ret_servers = 0;
+    for (int i = 0; i < all->count; i++)
+        *ret_servers |= i != kept && (!is_known || record->quorum.legs[i].is_touched) ? 1u << i : 0;
+    return record;
+}
+
+/*
+ * The home comes last: the release there grants to the next owner, whose requests would find the others busy if they
+ * arrived there before the releases.
+ */
+static unsigned post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
+                              const struct dm_question *release, unsigned servers, struct dm_quorum_batch *batch)
+{
+    int home = dm_quorum_home(all, release->place);
+    unsigned unsent = 0;
+
+    for (int i = 1; i <= all->count; i++) {
+        int server = (home + i) % all->count;
+
+        if (servers & 1u << server && !post(record, &all->children[server], DM_QUORUM_RELEASE, release, batch, 0))
+            unsent |= 1u << server;
+    }
+    return unsent;
+}
+
+unsigned dm_quorum_post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
+                                 const struct dm_question *release, unsigned servers)
+{
+    return post_releases(all, record, release, servers, NULL);
+}
+
+/* ---- batches ----------------------------------------------------------------------------- */
+
+static struct dm_quorum_batch *new_batch(struct dm_quorum_store *all, enum dm_op op, int count, dm_answers_fn done,
+                                         void *user)
 {
     struct dm_quorum_batch *batch = calloc(1, sizeof *batch + (size_t)count * sizeof batch->items[0]);
-    int64_t wait_ns = lease_ms * DM_NS_PER_MS / 20;
 
     if (!batch)
         return NULL;
@@ -297,39 +501,57 @@ static struct dm_quorum_batch *new_batch(struct dm_quorum_store *all, int count,
         return NULL;
     }
     batch->all = all;
+    batch->op = op;
     batch->count = count;
-    batch->is_polls = is_polls;
     batch->parts = 1;
-    batch->due_ns = dm_clock_boot_ns() + (wait_ns > WAIT_LEAST_NS ? wait_ns : WAIT_LEAST_NS);
-    batch->handler = handler;
+    batch->begun_ns = dm_clock_boot_ns();
+    batch->due_ns = DM_NEVER;
+    batch->done = done;
     batch->user = user;
     batch->next = all->batches;
     all->batches = batch;
     return batch;
 }
 
-static struct part *new_part(struct dm_quorum_batch *batch, struct dm_quorum_child *child, enum dm_quorum_question kind)
+/* A batch without parts is decided, and ends in dm_quorum_end_batches(): in the loop's next turn. */
+static void end_posting(struct dm_quorum_batch *batch)
 {
-    struct part *part = calloc(1, sizeof *part);
-
-    if (!part)
-        return NULL;
-    part->batch = batch;
-    part->child = child;
-    part->kind = kind;
-    part->sent_ns = dm_clock_boot_ns();
-    return part;
+    if (--batch->parts == 0)
+        batch->due_ns = batch->begun_ns;
 }
 
-static void note_posted(struct part *part, bool is_posted)
+/* Such a part waits for no longer than this. */
+static int64_t due_ns(const struct dm_quorum_batch *batch, uint32_t lease_ms)
 {
-    if (!is_posted) {
-        free(part);
-        return;
+    return batch->begun_ns + dm_max64(lease_ms * DM_NS_PER_MS / 20, WAIT_LEAST_NS);
+}
+
+/* False if there is a server to be told, and none could be. */
+static bool submit_release(struct dm_quorum_store *all, const struct dm_question *release, dm_answers_fn done,
+                           void *user)
+{
+    struct dm_quorum_batch *batch = NULL;
+    struct dm_quorum_record *record;
+    unsigned servers = 0;
+    bool is_sent = false;
+
+    dm_mutex_lock(&all->lock);
+    record = dm_quorum_begin_leaving(all, release, -1, &servers);
+    if (record)
+        batch = new_batch(all, DM_OP_RELEASE, 1, done, user);
+    if (batch) {
+        batch->items[0].attempt = release->attempt;
+        batch->items[0].round = record->quorum.round;
+        is_sent = post_releases(all, record, release, servers, batch) != servers || servers == 0;
+        record->is_leaving = is_sent;
+        end_posting(batch);
+        if (!is_sent) {
+            unlist(batch);
+            free_batch(batch);
+        }
     }
-    part->batch->parts++;
-    part->batch->asked |= 1u << part->child->index;
-    dm_quorum_note_sent(part->child, part->sent_ns);
+    dm_mutex_unlock(&all->lock);
+    return is_sent;
 }
 
 /*
@@ -339,7 +561,6 @@ static void note_posted(struct part *part, bool is_posted)
 static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_child *child,
                      const struct dm_question *renewal, struct dm_quorum_record *record)
 {
-    struct part *part = new_part(batch, child, DM_QUORUM_TRY);
     const struct dm_question try = { .op = DM_OP_ACQUIRE,
                                      .place = renewal->place,
                                      .thread = renewal->thread,
@@ -348,25 +569,14 @@ static void post_try(struct dm_quorum_batch *batch, int index, struct dm_quorum_
                                      .lease_ms = renewal->lease_ms,
                                      .is_robust = record->is_robust,
                                      .seen = batch->items[index].token - 1 };
-    bool is_posted, was_touched = record->quorum.legs[child->index].is_touched;
 
-    if (!part)
-        return;
-    part->index[0] = (uint8_t)index;
-    part->count = 1;
-    dm_quorum_send(&record->quorum, child->index, DM_QUORUM_TRY);
-    is_posted = dm_store_submit(child->store, &try, 1, part_answered, part);
-    if (!is_posted) {
-        dm_quorum_take(&record->quorum, child->index, DM_QUORUM_TRY, 0, NULL);
-        record->quorum.legs[child->index].is_touched = was_touched;
-    }
-    note_posted(part, is_posted);
+    post(record, child, DM_QUORUM_TRY, &try, batch, index);
 }
 
 static void post_renewals_to(struct dm_quorum_batch *batch, struct dm_quorum_child *child,
                              const struct dm_question *renewals, struct dm_question *room)
 {
-    struct part *part = new_part(batch, child, DM_QUORUM_RENEW);
+    struct part *part = new_part(child, DM_QUORUM_RENEW, batch->count, batch);
 
     for (int i = 0; i < batch->count; i++) {
         struct dm_quorum_record *record = dm_quorum_find(batch->all, renewals[i].attempt);
@@ -379,29 +589,26 @@ static void post_renewals_to(struct dm_quorum_batch *batch, struct dm_quorum_chi
             room[part->count] = renewals[i];
             room[part->count].renew.is_part = true;
             room[part->count].renew.token = batch->items[i].token;
-            part->index[part->count++] = (uint8_t)i;
+            add(part, record, renewals[i].attempt, i);
         }
     }
-    if (part)
-        note_posted(part, part->count && dm_store_submit(child->store, room, part->count, part_answered, part));
+    submit(part, room);
 }
 
 static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const struct dm_question *renewals, int count,
-                                             dm_answers_fn handler, void *user)
+                                             dm_answers_fn done, void *user)
 {
     struct dm_question *room = calloc((size_t)count, sizeof *room);
-    uint32_t lease_ms = DM_LEASE_MAX_MS;
     struct dm_quorum_batch *batch;
 
-    for (int i = 0; i < count; i++)
-        lease_ms = renewals[i].lease_ms < lease_ms ? renewals[i].lease_ms : lease_ms;
     dm_mutex_lock(&all->lock);
-    batch = room ? new_batch(all, count, false, lease_ms, handler, user) : NULL;
+    batch = room ? new_batch(all, DM_OP_RENEW, count, done, user) : NULL;
     for (int i = 0; batch && i < count; i++) {
         struct dm_quorum_record *record = dm_quorum_find(all, renewals[i].attempt);
 
         batch->items[i].attempt = renewals[i].attempt;
         batch->items[i].place = renewals[i].place;
+        batch->due_ns = dm_min64(batch->due_ns, due_ns(batch, renewals[i].lease_ms));
         if (record) {
             dm_quorum_settle_token(&record->quorum, dm_clock_boot_ns());
             batch->items[i].token = dm_quorum_token(&record->quorum);
@@ -411,20 +618,13 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
     }
     for (int i = 0; batch && i < all->count; i++)
         post_renewals_to(batch, &all->children[i], renewals, room);
-    if (batch && handler)
-        batch->parts--; /* a batch without parts is decided, and ends in dm_quorum_end_batches() */
     if (batch)
-        batch->is_awaited = !handler;
+        batch->is_awaited = !done;
+    if (batch && done)
+        end_posting(batch);
     dm_mutex_unlock(&all->lock);
     free(room);
     return batch;
-}
-
-/* Posts the parts under the store's lock, so that no answer is counted before all parts are on their way. */
-bool dm_quorum_submit_renewals(struct dm_quorum_store *all, const struct dm_question *renewals, int count,
-                               dm_answers_fn done, void *user)
-{
-    return post_renewals(all, renewals, count, done, user) != NULL;
 }
 
 /* ---- one renewal, awaited ---------------------------------------------------------------- */
@@ -534,32 +734,33 @@ static int server_of(struct dm_quorum_store *all, const struct dm_question *poll
 static void post_polls_to(struct dm_quorum_batch *batch, struct dm_quorum_child *child, const struct dm_question *polls,
                           const uint8_t *servers, struct dm_question *room)
 {
-    struct part *part = new_part(batch, child, DM_QUORUM_NONE);
-    bool is_posted;
+    struct part *part = new_part(child, DM_QUORUM_NONE, batch->count, batch);
 
     for (int i = 0; part && i < batch->count; i++) {
         if (servers[i] != child->index)
             continue;
         room[part->count] = polls[i];
-        part->index[part->count++] = (uint8_t)i;
+        add(part, NULL, polls[i].attempt, i);
     }
-    if (!part)
+    if (submit(part, room))
         return;
-    is_posted = part->count && dm_store_submit(child->store, room, part->count, part_answered, part);
-    for (int i = 0; !is_posted && i < part->count; i++)
-        batch->items[part->index[i]].must_ask = polls[part->index[i]].attempt != 0;
-    note_posted(part, is_posted);
+    for (int i = 0; i < batch->count; i++) {
+        if (servers[i] == child->index)
+            batch->items[i].must_ask = polls[i].attempt != 0;
+    }
 }
 
-bool dm_quorum_submit_polls(struct dm_quorum_store *all, const struct dm_question *polls, int count, dm_answers_fn done,
-                            void *user)
+static bool submit_polls(struct dm_quorum_store *all, const struct dm_question *polls, int count, dm_answers_fn done,
+                         void *user)
 {
     struct dm_question *room = calloc((size_t)count, sizeof *room);
     struct dm_quorum_batch *batch;
     uint8_t servers[DM_BATCH];
 
     dm_mutex_lock(&all->lock);
-    batch = room ? new_batch(all, count, true, DM_LEASE_DEFAULT_MS, done, user) : NULL;
+    batch = room ? new_batch(all, DM_OP_POLL, count, done, user) : NULL;
+    if (batch)
+        batch->due_ns = due_ns(batch, DM_LEASE_DEFAULT_MS);
     for (int i = 0; batch && i < count; i++) {
         struct dm_quorum_record *record = dm_quorum_find(all, polls[i].attempt);
 
@@ -573,8 +774,21 @@ bool dm_quorum_submit_polls(struct dm_quorum_store *all, const struct dm_questio
     for (int i = 0; batch && i < all->count; i++)
         post_polls_to(batch, &all->children[i], polls, servers, room);
     if (batch)
-        batch->parts--;
+        end_posting(batch);
     dm_mutex_unlock(&all->lock);
     free(room);
     return batch != NULL;
+}
+
+bool dm_quorum_submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                      void *user)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+
+    if (questions->op == DM_OP_RELEASE)
+        return submit_release(all, questions, done, user);
+    if (questions->op == DM_OP_RENEW)
+        return post_renewals(all, questions, count, done, user) != NULL;
+    DM_BUG(questions->op != DM_OP_POLL); /* a quorum is no part of another, and has a shorter way to ask */
+    return submit_polls(all, questions, count, done, user);
 }

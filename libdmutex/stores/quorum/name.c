@@ -65,7 +65,7 @@ static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_questio
                              : record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN;
 
         if (must && dm_store_is_able(all->children[i].store, question->place, DM_ASKS))
-            dm_quorum_post_acquire(all, record, i, DM_QUORUM_TRY, &try);
+            dm_quorum_post_acquire(record, &all->children[i], DM_QUORUM_TRY, &try);
         open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
     }
     dm_mutex_unlock(&all->lock);

@@ -5,16 +5,16 @@
  *
  *   quorum.c  opening, the children's messages, the loop thread, fork
  *   ways.c    which children can be asked, and which one first
- *   record.c  attempts, and the questions that are under way
+ *   record.c  attempts, and what their servers have said
+ *   batch.c   all that is under way to the children; submitted questions
  *   ask.c     acquire, cancel, release: questions of a thread that waits for a majority
- *   batch.c   posted renewals and polls
  *   name.c    operations on a name, one child after another
  *   view.c    names and their data, for people
  *
  * All children are of one kind and have the same settings, except for the address, so a place of one serves for all.
  *
- * A question is posted to the children, and the asking thread reads the answers itself: it leads one child's connection
- * after another, by draining it.  The store's lock is never held while handlers may be called.
+ * A question is submitted to the children, and the asking thread reads the answers itself: it leads one child's
+ * connection after another, by draining it.  The store's lock is never held while handlers may be called.
  */
 #ifndef DM_QUORUM_PARTS_H
 #define DM_QUORUM_PARTS_H
@@ -67,10 +67,7 @@ struct dm_quorum_record {
         int64_t heeded_ns;
     } hints[DM_QUORUM_MOST];
 
-    /* A posted release: called when the majority has answered; NULL: none is under way. */
-    dm_answers_fn on_released;
-    void *user;
-    int64_t released_ns; /* when it was posted */
+    bool is_leaving; /* a submitted release is under way, whose end drops the record */
 };
 
 /* What was recently seen of the attempts at a name, by the name's number. */
@@ -107,6 +104,9 @@ bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enu
 
 /* Opens the ways that are closed. */
 void dm_quorum_want(struct dm_store *store, const struct dm_place *place, enum dm_way way);
+
+/* The same at some servers, a set of bits. */
+void dm_quorum_want_at(struct dm_quorum_store *all, unsigned servers, const struct dm_place *place, enum dm_way way);
 
 /* Waits until dm_quorum_is_able(). */
 bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
@@ -148,7 +148,7 @@ struct dm_quorum_crowd *dm_quorum_crowd_of(struct dm_quorum_store *all, const st
  */
 int dm_quorum_choose_first(struct dm_quorum_store *all, const struct dm_place *place, bool is_for_queue);
 
-/* ---- records and questions: record.c.  The store's lock is held unless said otherwise. -- */
+/* ---- records: record.c.  The store's lock is held unless said otherwise. -- */
 
 struct dm_quorum_record *dm_quorum_find(struct dm_quorum_store *all, uint64_t attempt);
 
@@ -167,6 +167,9 @@ const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t 
                                           enum dm_quorum_question question, const struct dm_answer *answer,
                                           struct dm_answer *room);
 
+/* The answer to a question for a place in the queue: a server whose queue cannot be entered has no turns. */
+void dm_quorum_note_queue(struct dm_quorum_child *child, const struct dm_leg *leg);
+
 /* True if an answer of the child is overdue: then others are waited for first. */
 bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns);
 
@@ -180,17 +183,49 @@ void dm_quorum_note_news(struct dm_quorum_record *record);
 void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers,
                     const struct dm_deadline *deadline);
 
-/* Submits a TRY or QUEUE; the answer goes into the record, if that is still in the same round. */
-void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
-                            enum dm_quorum_question kind, const struct dm_question *question);
-
-/* Without the lock: submits the release to each server for which dm_quorum_send() said so. */
-void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_question *question, uint64_t round,
-                            unsigned servers);
+/* ---- questions under way: batch.c -------------------------------------------------------- */
 
 /*
- * Without the lock: ends the posted releases that after this time only a minority of the servers has not answered, so
- * that exit(), which waits for all releases, does not wait for a silent server.  It has more patience than a call,
+ * Submits a TRY or QUEUE of the record's present round; the answer goes into the record.  False: it could not be sent,
+ * and the record knows.  The store's lock is held, here and below, unless said otherwise.
+ */
+bool dm_quorum_post_acquire(struct dm_quorum_record *record, struct dm_quorum_child *child,
+                            enum dm_quorum_question kind, const struct dm_question *question);
+
+/*
+ * The attempt begins to leave all servers but `kept` (-1: none).  *ret_servers: those that must get the release now;
+ * all for an attempt without a record, which may be anywhere.  NULL without memory.
+ */
+struct dm_quorum_record *dm_quorum_begin_leaving(struct dm_quorum_store *all, const struct dm_question *release,
+                                                 int kept, unsigned *ret_servers);
+
+/* Returns the servers that the release could not be sent to.  The caller wants the ways there, without the lock. */
+unsigned dm_quorum_post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
+                                 const struct dm_question *release, unsigned servers);
+
+/* What the answers to the release mean; NOTHING: not known yet. */
+struct dm_answer dm_quorum_release_answer(const struct dm_quorum_record *record, bool is_all);
+
+/* The servers that have done nothing, and are asked again. */
+unsigned dm_quorum_said_again(const struct dm_quorum_record *record);
+
+/* Without the lock. */
+bool dm_quorum_submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
+                      void *user);
+
+/* One renewal, awaited. */
+struct dm_answer dm_quorum_renew(struct dm_quorum_store *all, const struct dm_question *question,
+                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* Without the lock: ends the batches that have waited long enough; called in the loop's turns. */
+void dm_quorum_end_batches(struct dm_quorum_store *all);
+
+/* The earliest time at which a batch will have waited long enough; DM_NEVER: there is none. */
+int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
+
+/*
+ * Without the lock: ends the submitted releases that after this time only a minority of the servers has not answered,
+ * so that exit(), which waits for all releases, does not wait for a silent server.  It has more patience than a call,
  * because a process that has ended sends nothing later.
  */
 #define DM_QUORUM_LEAVE_NS (500 * DM_NS_PER_MS)
@@ -204,7 +239,7 @@ int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *co
 /* What the children say together: the agreed owner, and the largest of the other numbers. */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
 
-/* ---- questions: ask.c, batch.c, name.c, view.c ------------------------------------------ */
+/* ---- awaited questions: ask.c, name.c, view.c -------------------------------------------- */
 
 struct dm_answer dm_quorum_acquire(struct dm_quorum_store *all, const struct dm_question *question,
                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
@@ -212,21 +247,6 @@ struct dm_answer dm_quorum_acquire(struct dm_quorum_store *all, const struct dm_
 /* Cancel or release: the attempt leaves. */
 struct dm_answer dm_quorum_leave(struct dm_quorum_store *all, const struct dm_question *question,
                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-bool dm_quorum_submit_release(struct dm_quorum_store *all, const struct dm_question *question, dm_answers_fn done,
-                              void *user);
-
-struct dm_answer dm_quorum_renew(struct dm_quorum_store *all, const struct dm_question *question,
-                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
-bool dm_quorum_submit_renewals(struct dm_quorum_store *all, const struct dm_question *renewals, int count,
-                               dm_answers_fn done, void *user);
-bool dm_quorum_submit_polls(struct dm_quorum_store *all, const struct dm_question *polls, int count, dm_answers_fn done,
-                            void *user);
-
-/* Without the lock: ends the batches that have waited long enough; called in the loop's turns. */
-void dm_quorum_end_batches(struct dm_quorum_store *all);
-
-/* The earliest time at which a batch will have waited long enough; DM_NEVER: there is none. */
-int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
 
 /* Consistent, force, drop, info. */
 struct dm_answer dm_quorum_ask_each(struct dm_quorum_store *all, const struct dm_question *question,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bug.h"
 #include "store/drivers.h"
 #include "stores/quorum/parts.h"
 
@@ -193,19 +192,6 @@ static struct dm_answer ask(struct dm_store *store, const struct dm_question *qu
     }
 }
 
-static bool submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
-                   void *user)
-{
-    struct dm_quorum_store *all = dm_quorum_of(store);
-
-    if (questions->op == DM_OP_RELEASE)
-        return dm_quorum_submit_release(all, questions, done, user);
-    if (questions->op == DM_OP_RENEW)
-        return dm_quorum_submit_renewals(all, questions, count, done, user);
-    DM_BUG(questions->op != DM_OP_POLL); /* a quorum is no part of another, and has a shorter way to ask */
-    return dm_quorum_submit_polls(all, questions, count, done, user);
-}
-
 /* ---- the loop thread --------------------------------------------------------------------- */
 
 static void work(struct dm_store *store)
@@ -331,7 +317,7 @@ static const struct dm_store_ops ops = {
     .lane = lane,
     .spread = spread,
     .ask = ask,
-    .submit = submit,
+    .submit = dm_quorum_submit,
     .view = dm_quorum_view,
     .is_able = dm_quorum_is_able,
     .want = dm_quorum_want,

@@ -68,7 +68,7 @@ void dm_quorum_drop_record(struct dm_quorum_store *all, uint64_t attempt)
 
 static bool is_abandoned(const struct dm_quorum_record *record, int64_t now_ns)
 {
-    return !record->sleeper && !record->on_released &&
+    return !record->sleeper && !record->is_leaving &&
            now_ns - record->used_ns > IDLE_LEASES * (record->quorum.lease_ms * DM_NS_PER_MS + DM_NS_PER_S);
 }
 
@@ -133,7 +133,7 @@ static void note_refusal(struct dm_quorum_child *child, const char *refusal, int
                 dm_url_place(child->url->host, child->url->port).text, refusal);
 }
 
-/* Answers come in the order of the requests, so the other requests have waited less than this one. */
+/* Answers come in the order of the questions, so the other ones have waited less than this one. */
 void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer *answer, const char *refusal,
                            int64_t now_ns)
 {
@@ -151,6 +151,17 @@ void dm_quorum_note_answer(struct dm_quorum_child *child, const struct dm_answer
     if (answer->verdict == DM_SAYS_REFUSED || answer->verdict == DM_SAYS_NO_MEMORY ||
         answer->verdict == DM_SAYS_NOT_RECOVERABLE)
         child->shunned_until_ns = now_ns + SHUN_NS;
+}
+
+void dm_quorum_note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
+{
+    bool has_turns = leg->is_open || leg->said.verdict == DM_SAYS_OWNED || leg->said.verdict == DM_SAYS_QUEUED ||
+                     leg->said.verdict == DM_SAYS_AGAIN;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    if (!has_turns)
+        child->shunned_until_ns =
+            dm_clock_boot_ns() + (leg->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT_NS : SHUN_NS);
 }
 
 const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t attempt,
@@ -261,200 +272,4 @@ void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned serv
             dm_store_work(all->children[i].store);
     }
     nap_without_news(all, attempt, news);
-}
-
-/* ---- questions --------------------------------------------------------------------------- */
-
-/* A question about one attempt that is under way to one child. */
-struct asked {
-    struct dm_quorum_child *child;
-    uint64_t attempt;
-    uint64_t round;
-    enum dm_quorum_question kind;
-    int64_t sent_ns;
-};
-
-static struct asked *make_asked(struct dm_quorum_child *child, uint64_t attempt, uint64_t round,
-                                enum dm_quorum_question kind)
-{
-    struct asked *asked = malloc(sizeof *asked);
-
-    if (asked)
-        *asked = (struct asked){ child, attempt, round, kind, dm_clock_boot_ns() };
-    return asked;
-}
-
-/* The end of a posted release, whose handler must be called without the lock. */
-struct released {
-    dm_answers_fn handler;
-    void *user;
-    struct dm_answer answer;
-};
-
-/* AGAIN if a server needs the text of the script: the caller sends again. */
-static struct dm_answer release_answer(const struct dm_quorum *quorum)
-{
-    struct dm_answer answer = { .verdict = dm_quorum_released(quorum, false) };
-
-    for (int i = 0; i < quorum->count; i++) {
-        const struct dm_answer *said = &quorum->legs[i].said;
-
-        answer.is_wanted = answer.is_wanted || said->is_wanted;
-        if (answer.verdict == DM_SAYS_NOTHING && said->verdict == DM_SAYS_AGAIN)
-            answer.verdict = DM_SAYS_AGAIN;
-    }
-    return answer;
-}
-
-static void settle_release(struct dm_quorum_store *all, struct dm_quorum_record *record, struct released *ret_released)
-{
-    struct dm_answer answer = release_answer(&record->quorum);
-    bool is_known = answer.verdict == DM_SAYS_DONE || answer.verdict == DM_SAYS_NOT_OWNER;
-
-    if (!record->on_released || (!is_known && dm_quorum_is_open(&record->quorum, -1)))
-        return;
-    *ret_released = (struct released){ record->on_released, record->user, answer };
-    record->on_released = NULL;
-    if (is_known)
-        dm_quorum_drop_record(all, record->attempt);
-}
-
-/* False: there is none left to end. */
-static bool end_late_release(struct dm_quorum_store *all, int64_t posted_before_ns)
-{
-    struct released released = { 0 };
-
-    dm_mutex_lock(&all->lock);
-    for (int i = 0; i < DM_QUORUM_CHAINS && !all->is_ended && !released.handler; i++) {
-        struct dm_quorum_record *next, *record = all->records[i];
-
-        for (; record && !released.handler; record = next) {
-            next = record->next;
-            if (record->on_released && record->released_ns < posted_before_ns) {
-                dm_quorum_leave_silent(&record->quorum);
-                settle_release(all, record, &released);
-            }
-        }
-    }
-    dm_mutex_unlock(&all->lock);
-    if (released.handler)
-        released.handler(released.user, &released.answer, 1, NULL);
-    return released.handler != NULL;
-}
-
-void dm_quorum_end_late_releases(struct dm_quorum_store *all)
-{
-    int64_t posted_before_ns = dm_clock_boot_ns() - DM_QUORUM_LEAVE_NS;
-
-    while (end_late_release(all, posted_before_ns))
-        continue;
-}
-
-/* A server whose queue an attempt cannot enter has no turns, whatever it answers. */
-static void note_queue(struct dm_quorum_child *child, const struct dm_leg *leg)
-{
-    bool has_turns = leg->is_open || leg->said.verdict == DM_SAYS_OWNED || leg->said.verdict == DM_SAYS_QUEUED ||
-                     leg->said.verdict == DM_SAYS_AGAIN;
-
-    if (!has_turns)
-        child->shunned_until_ns =
-            dm_clock_boot_ns() + (leg->said.verdict == DM_SAYS_NOTHING ? DM_QUORUM_SILENT_NS : SHUN_NS);
-}
-
-/* answers NULL: there will be none. */
-static void take_answer(const struct asked *asked, const struct dm_answer *answers)
-{
-    struct dm_quorum_store *all = asked->child->all;
-    struct released released = { 0 };
-    struct dm_quorum_record *record;
-
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, asked->attempt);
-    if (record && record->quorum.round == asked->round) {
-        dm_quorum_take(&record->quorum, asked->child->index, asked->kind, asked->sent_ns, answers);
-        dm_quorum_note_news(record);
-        if (asked->kind == DM_QUORUM_QUEUE)
-            note_queue(asked->child, &record->quorum.legs[asked->child->index]);
-        if (asked->kind == DM_QUORUM_RELEASE)
-            settle_release(all, record, &released);
-    }
-    dm_mutex_unlock(&all->lock);
-    if (released.handler)
-        released.handler(released.user, &released.answer, 1, NULL);
-}
-
-/* A dm_answers_fn. */
-static void answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
-{
-    struct asked *asked = user;
-    struct dm_quorum_child *child = asked->child;
-    struct dm_answer said;
-
-    (void)count; /* 1 */
-    dm_mutex_lock(&child->all->lock);
-    answers = dm_quorum_doubted(child->all, asked->attempt, asked->kind, answers, &said);
-    dm_quorum_note_answer(child, answers, refusal, dm_clock_boot_ns());
-    dm_mutex_unlock(&child->all->lock);
-    take_answer(asked, answers);
-    free(asked);
-}
-
-/* Submits a question about the record's attempt, as a part of a quorum. */
-void dm_quorum_post_acquire(struct dm_quorum_store *all, struct dm_quorum_record *record, int server,
-                            enum dm_quorum_question kind, const struct dm_question *question)
-{
-    struct dm_quorum_child *child = &all->children[server];
-    struct dm_question part = *question;
-    bool was_touched = record->quorum.legs[server].is_touched;
-    struct asked *asked = make_asked(child, record->attempt, record->quorum.round, kind);
-
-    dm_assert_held(DM_RANK_QUORUM);
-    part.acquire.may_queue = kind == DM_QUORUM_QUEUE;
-    if (record->quorum.token > part.seen) /* a child that joins a hold gives a token as high as the hold's (Q6) */
-        part.seen = record->quorum.token - 1;
-    dm_quorum_send(&record->quorum, server, kind);
-    if (asked) {
-        dm_quorum_note_sent(child, asked->sent_ns);
-        if (dm_store_submit(child->store, &part, 1, answered, asked))
-            return;
-        child->unanswered--;
-    }
-    free(asked);
-    dm_quorum_take(&record->quorum, server, kind, 0, NULL);
-    record->quorum.legs[server].is_touched = was_touched;
-}
-
-static void post_release(struct dm_quorum_child *child, const struct dm_question *release, uint64_t round)
-{
-    struct asked lost = { child, release->attempt, round, DM_QUORUM_RELEASE, 0 };
-    struct asked *asked = make_asked(child, release->attempt, round, DM_QUORUM_RELEASE);
-
-    dm_mutex_lock(&child->all->lock);
-    dm_quorum_note_sent(child, dm_clock_boot_ns());
-    dm_mutex_unlock(&child->all->lock);
-    if (asked && dm_store_submit(child->store, release, 1, answered, asked))
-        return;
-    dm_store_want(child->store, release->place, DM_ASKS);
-    dm_mutex_lock(&child->all->lock);
-    child->unanswered--;
-    dm_mutex_unlock(&child->all->lock);
-    take_answer(&lost, NULL);
-    free(asked);
-}
-
-/*
- * The home comes last: the release there grants to the next owner, whose requests would find the others busy if they
- * arrived there before the releases.
- */
-void dm_quorum_post_release(struct dm_quorum_store *all, const struct dm_question *release, uint64_t round,
-                            unsigned servers)
-{
-    int home = dm_quorum_home(all, release->place);
-
-    for (int i = 1; i <= all->count; i++) {
-        int server = (home + i) % all->count;
-
-        if (servers & 1u << server)
-            post_release(&all->children[server], release, round);
-    }
 }
