@@ -44,7 +44,10 @@ static redisReply *read_text(const char *text)
 /* The answer to a question of the operation. */
 static struct dm_answer read_one(enum dm_op op, const redisReply *reply, int index)
 {
-    return dm_redis_read(op, &(struct dm_reading){ .reply = reply, .index = index });
+    struct dm_answer answer;
+
+    dm_redis_read(op, &(struct dm_reading){ .reply = reply, .index = index }, &answer);
+    return answer;
 }
 
 /* ---- errors ------------------------------------------------------------------------------ */

@@ -12,12 +12,10 @@ void dm_call_begin(struct dm_call *call, struct dm_runtime *runtime, struct dm_c
                    struct dm_request request)
 {
     dm_assert_held(DM_RANK_STATE);
-    *call = (struct dm_call){
-        .runtime = runtime,
-        .name = claim->name,
-        .condition = claim->condition,
-        .question = dm_step_question(claim, op, request),
-    };
+    call->runtime = runtime;
+    call->name = claim->name;
+    call->condition = claim->condition;
+    call->question = dm_step_question(claim, op, request);
     dm_registry_pin(call->name);
     if (call->condition)
         dm_registry_pin(call->condition);

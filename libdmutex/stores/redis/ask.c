@@ -28,42 +28,42 @@ bool dm_redis_write(const struct dm_writing *writing, struct dm_args *args)
     return operations[writing->questions->op].write(writing, args);
 }
 
-struct dm_answer dm_redis_read(enum dm_op op, const struct dm_reading *reading)
+/* The verdict of what is not an answer. */
+static enum dm_verdict verdict_of(enum dm_op op, enum dm_error_row row)
 {
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    if (operations[op].is_repeated)
+        return DM_SAYS_NOTHING;
+    if (row == DM_ROW_NO_MEMORY)
+        return DM_SAYS_NO_MEMORY;
+    return row == DM_ROW_REFUSED || row == DM_ROW_NONE ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+}
+
+void dm_redis_read(enum dm_op op, const struct dm_reading *reading, struct dm_answer *ret_answer)
+{
     enum dm_error_row row = dm_reply_row(reading->reply);
 
-    if (row == DM_ROW_NONE && operations[op].read(reading, &answer))
-        return answer;
-    answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
-    if (operations[op].is_repeated)
-        return answer;
-    if (row == DM_ROW_NO_MEMORY)
-        answer.verdict = DM_SAYS_NO_MEMORY;
-    else if (row == DM_ROW_REFUSED || row == DM_ROW_NONE)
-        answer.verdict = DM_SAYS_REFUSED;
-    return answer;
+    *ret_answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
+    if (row != DM_ROW_NONE || !operations[op].read(reading, ret_answer))
+        *ret_answer = (struct dm_answer){ .verdict = verdict_of(op, row) };
 }
 
 /* The arguments borrow the texts until dm_redis_run() has formatted them, so the texts stand on this stack. */
 struct dm_answer dm_redis_ask(struct dm_store *store, const struct dm_question *question,
                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+    struct dm_answer answer;
     struct dm_texts texts;
     const struct dm_writing writing = { store, question, 1, &texts };
     struct dm_args args;
     redisReply *reply = NULL;
+    enum dm_verdict verdict;
 
-    if (!dm_redis_write(&writing, &args)) {
-        answer.verdict = dm_redis_no_memory(ret_reason);
-        return answer;
-    }
-    answer.verdict =
-        dm_redis_run(store, NULL, &args, dm_redis_script(store, question->op), deadline, ret_reason, &reply);
-    if (answer.verdict != DM_SAYS_DONE)
-        return answer;
-    answer = dm_redis_read(question->op, &(struct dm_reading){ reply, 0, question->ret_more });
+    if (!dm_redis_write(&writing, &args))
+        return (struct dm_answer){ .verdict = dm_redis_no_memory(ret_reason) };
+    verdict = dm_redis_run(store, NULL, &args, dm_redis_script(store, question->op), deadline, ret_reason, &reply);
+    if (verdict != DM_SAYS_DONE)
+        return (struct dm_answer){ .verdict = verdict };
+    dm_redis_read(question->op, &(struct dm_reading){ reply, 0, question->ret_more }, &answer);
     if (answer.verdict == DM_SAYS_REFUSED)
         dm_redis_nonsense(ret_reason);
     dm_reply_free(reply);

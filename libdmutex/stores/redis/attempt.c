@@ -19,48 +19,45 @@ enum { WAITING_MORE = 1, WAITING_NOW_US }; /* lua/cond_wait.lua, lua/poll.lua */
 
 static bool read_attempt(const redisReply *reply, struct dm_answer *ret_answer)
 {
-    struct dm_answer answer = { 0 };
-
     if (dm_reply_is(reply, "owned")) {
-        answer.verdict = DM_SAYS_OWNED;
-        answer.is_owner_dead = dm_redis_number_at(reply, OWNED_DEAD) == 1;
-        answer.store_us = dm_redis_time_at(reply, OWNED_NOW_US);
-        if (!dm_reply_number(reply, OWNED_TOKEN, &answer.token) || answer.token >= DM_TOKEN_LIMIT)
+        ret_answer->verdict = DM_SAYS_OWNED;
+        ret_answer->is_owner_dead = dm_redis_number_at(reply, OWNED_DEAD) == 1;
+        ret_answer->store_us = dm_redis_time_at(reply, OWNED_NOW_US);
+        if (!dm_reply_number(reply, OWNED_TOKEN, &ret_answer->token) || ret_answer->token >= DM_TOKEN_LIMIT)
             return false;
     } else if (dm_reply_is(reply, "busy")) {
-        answer.verdict = DM_SAYS_BUSY;
-        answer.remaining_ms = dm_redis_span_at(reply, BUSY_REMAINING_MS);
-        answer.store_us = dm_redis_time_at(reply, BUSY_NOW_US);
-        answer.grace_ms = dm_redis_span_at(reply, BUSY_GRACE_MS);
-        answer.is_wanted = dm_redis_number_at(reply, BUSY_MORE) == 1;
+        ret_answer->verdict = DM_SAYS_BUSY;
+        ret_answer->remaining_ms = dm_redis_span_at(reply, BUSY_REMAINING_MS);
+        ret_answer->store_us = dm_redis_time_at(reply, BUSY_NOW_US);
+        ret_answer->grace_ms = dm_redis_span_at(reply, BUSY_GRACE_MS);
+        ret_answer->is_wanted = dm_redis_number_at(reply, BUSY_MORE) == 1;
     } else if (dm_reply_is(reply, "queued")) {
-        answer.verdict = DM_SAYS_QUEUED;
-        answer.position = dm_redis_number_at(reply, QUEUED_POSITION);
-        answer.remaining_ms = dm_redis_span_at(reply, QUEUED_REMAINING_MS);
-        answer.arrival = dm_redis_number_at(reply, QUEUED_ARRIVAL);
-        answer.store_us = dm_redis_time_at(reply, QUEUED_NOW_US);
-        answer.is_wanted = dm_redis_number_at(reply, QUEUED_MORE) == 1;
+        ret_answer->verdict = DM_SAYS_QUEUED;
+        ret_answer->position = dm_redis_number_at(reply, QUEUED_POSITION);
+        ret_answer->remaining_ms = dm_redis_span_at(reply, QUEUED_REMAINING_MS);
+        ret_answer->arrival = dm_redis_number_at(reply, QUEUED_ARRIVAL);
+        ret_answer->store_us = dm_redis_time_at(reply, QUEUED_NOW_US);
+        ret_answer->is_wanted = dm_redis_number_at(reply, QUEUED_MORE) == 1;
     } else if (dm_reply_is(reply, "unknown")) {
-        answer.verdict = DM_SAYS_UNKNOWN;
-        answer.is_wanted = dm_redis_number_at(reply, UNKNOWN_MORE) == 1;
+        ret_answer->verdict = DM_SAYS_UNKNOWN;
+        ret_answer->is_wanted = dm_redis_number_at(reply, UNKNOWN_MORE) == 1;
     } else if (dm_reply_is(reply, "waiting")) {
-        answer.verdict = DM_SAYS_WAITING;
-        answer.is_wanted = dm_redis_number_at(reply, WAITING_MORE) == 1;
-        answer.store_us = dm_redis_time_at(reply, WAITING_NOW_US);
+        ret_answer->verdict = DM_SAYS_WAITING;
+        ret_answer->is_wanted = dm_redis_number_at(reply, WAITING_MORE) == 1;
+        ret_answer->store_us = dm_redis_time_at(reply, WAITING_NOW_US);
     } else if (dm_reply_is(reply, "notowner")) {
-        answer.verdict = DM_SAYS_NOT_OWNER;
+        ret_answer->verdict = DM_SAYS_NOT_OWNER;
     } else if (dm_reply_is(reply, "bound")) {
-        answer.verdict = DM_SAYS_BOUND;
+        ret_answer->verdict = DM_SAYS_BOUND;
     } else if (dm_reply_is(reply, "full")) {
-        answer.verdict = DM_SAYS_FULL;
+        ret_answer->verdict = DM_SAYS_FULL;
     } else if (dm_reply_is(reply, "notrecoverable")) {
-        answer.verdict = DM_SAYS_NOT_RECOVERABLE;
+        ret_answer->verdict = DM_SAYS_NOT_RECOVERABLE;
     } else if (dm_reply_is(reply, "left")) {
-        answer.verdict = DM_SAYS_DONE;
+        ret_answer->verdict = DM_SAYS_DONE;
     } else {
         return false;
     }
-    *ret_answer = answer;
     return true;
 }
 

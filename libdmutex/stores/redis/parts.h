@@ -142,7 +142,7 @@ dm_write_fn dm_redis_write_acquire, dm_redis_write_cancel, dm_redis_write_releas
     dm_redis_write_polls, dm_redis_write_consistent, dm_redis_write_force, dm_redis_write_drop, dm_redis_write_info,
     dm_redis_write_cond_wait, dm_redis_write_cond_cancel, dm_redis_write_cond_signal, dm_redis_write_cond_drop;
 
-/* Read the answer, which the caller has zeroed.  False: not an answer that we know. */
+/* Read the answer, which the caller has zeroed.  False: not an answer that we know; then it has any content. */
 typedef bool dm_read_fn(const struct dm_reading *reading, struct dm_answer *ret_answer);
 dm_read_fn dm_redis_read_attempt, dm_redis_read_release, dm_redis_read_renewal, dm_redis_read_poll,
     dm_redis_read_consistent, dm_redis_read_force, dm_redis_read_drop, dm_redis_read_info, dm_redis_read_cond_cancel,
@@ -158,7 +158,7 @@ bool dm_redis_write(const struct dm_writing *writing, struct dm_args *args);
  * The answer in a reply that may be an error.  What is not an answer that we know is NOTHING for operations that are
  * repeated until the store has answered, and REFUSED for others.
  */
-struct dm_answer dm_redis_read(enum dm_op op, const struct dm_reading *reading);
+void dm_redis_read(enum dm_op op, const struct dm_reading *reading, struct dm_answer *ret_answer);
 
 /* ---- submitted questions: post.c --------------------------------------------------------- */
 

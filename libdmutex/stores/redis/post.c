@@ -124,11 +124,6 @@ static int64_t read_since_us(const struct dm_posting *posting, const redisReply 
     return (int64_t)server.since_us;
 }
 
-static struct dm_answer read_one(const struct dm_posting *posting, const redisReply *reply, int index)
-{
-    return dm_redis_read(posting->op, &(struct dm_reading){ reply, index, posting->ret_more });
-}
-
 /* A dm_reply_fn. */
 static void answered(void *user, const redisReply *reply)
 {
@@ -142,7 +137,7 @@ static void answered(void *user, const redisReply *reply)
         if (is_alike)
             posting->answers[i].verdict = verdict;
         else
-            posting->answers[i] = read_one(posting, reply, i);
+            dm_redis_read(posting->op, &(struct dm_reading){ reply, i, posting->ret_more }, &posting->answers[i]);
         posting->answers[i].since_us = since_us;
     }
     posting->done(posting->user, reply ? posting->answers : NULL, posting->count, refusal);
@@ -167,7 +162,7 @@ static void part_answered(void *user, const redisReply *reply)
     const char *refusal = NULL;
 
     if (reply && !heed(posting, part->member, part->place->text[0], reply, &answer->verdict, &refusal))
-        *answer = read_one(posting, reply, 0);
+        dm_redis_read(posting->op, &(struct dm_reading){ reply, 0, posting->ret_more }, answer);
     if (refusal)
         keep_refusal(posting, refusal);
     if (__atomic_sub_fetch(&posting->left, 1, __ATOMIC_ACQ_REL) > 0)

@@ -186,22 +186,6 @@ static void note_reason(struct dm_node *node, char *ret_reason)
         dm_node_reason(node, node->commands.link, ret_reason);
 }
 
-/*
- * A server that does not know the script gets its text in the same call, and from then on knows it by its hash.  So
- * each restart and each SCRIPT FLUSH costs one more round trip per script.
- */
-static enum dm_link_result call(struct dm_member *member, struct dm_args *args, struct dm_script script,
-                                const struct dm_deadline *deadline, redisReply **ret_reply)
-{
-    enum dm_link_result result = dm_node_call(&member->node, args, deadline, ret_reply);
-
-    if (result != DM_LINK_OK || dm_reply_row(*ret_reply) != DM_ROW_SCRIPT)
-        return result;
-    dm_reply_free(*ret_reply);
-    dm_redis_send_text(args, script);
-    return dm_node_call(&member->node, args, deadline, ret_reply);
-}
-
 /* In a Cluster a call does not wait forever for a node that does not answer: another node may serve the slot by now. */
 static struct dm_deadline patience_of(const struct dm_fleet *fleet, const struct dm_deadline *deadline)
 {
@@ -211,28 +195,35 @@ static struct dm_deadline patience_of(const struct dm_fleet *fleet, const struct
 }
 
 /*
- * Sends the call to the node of its keys, and follows redirects.  Returns the node that was, or would have been, asked
- * last; NULL: no node is known.
+ * Sends the call to the node `at`, or else to the node of its keys, following redirects.  A server that does not know
+ * the script gets its text at once, and from then on knows it by its hash: each restart and each SCRIPT FLUSH costs one
+ * more round trip per script.  Returns the node that was, or would have been, asked last; NULL: no node is known.
  */
-static struct dm_member *call_node(struct dm_fleet *fleet, struct dm_args *args, struct dm_script script,
-                                   const struct dm_deadline *deadline, enum dm_link_result *ret_result,
-                                   redisReply **ret_reply)
+static struct dm_member *call(struct dm_fleet *fleet, struct dm_member *at, struct dm_args *args,
+                              struct dm_script script, const struct dm_deadline *deadline,
+                              enum dm_link_result *ret_result, redisReply **ret_reply)
 {
-    struct dm_member *member;
+    bool is_text = false;
+    int sent_on = 0;
 
-    for (int sent_on = 0;; sent_on++) {
-        struct dm_deadline patience;
+    for (;;) {
+        struct dm_member *member = at ? at : dm_fleet_await(fleet, args, deadline);
+        struct dm_deadline patience = patience_of(fleet, deadline);
 
-        member = dm_fleet_await(fleet, args, deadline);
         if (!member)
             return dm_fleet_of_args(fleet, args);
-        patience = patience_of(fleet, deadline);
-        *ret_result = call(member, args, script, &patience, ret_reply);
-        if (*ret_result != DM_LINK_OK || (*ret_reply)->type != REDIS_REPLY_ERROR || sent_on == SENT_ON_MOST ||
-            !dm_fleet_redirect(fleet, member, args->texts[3], args->lengths[3], (*ret_reply)->str))
+        *ret_result = dm_node_call(&member->node, args, at ? deadline : &patience, ret_reply);
+        if (*ret_result != DM_LINK_OK || (*ret_reply)->type != REDIS_REPLY_ERROR)
             return member;
+        if (!is_text && dm_reply_row(*ret_reply) == DM_ROW_SCRIPT) {
+            is_text = true;
+            dm_redis_send_text(args, script);
+        } else if (at || sent_on++ == SENT_ON_MOST ||
+                   !dm_fleet_redirect(fleet, member, args->texts[3], args->lengths[3], (*ret_reply)->str)) {
+            return member;
+        }
         dm_reply_free(*ret_reply);
-        *ret_result = DM_LINK_LATE; /* until the next node answers */
+        *ret_result = DM_LINK_LATE; /* until the next answer */
     }
 }
 
@@ -257,13 +248,9 @@ enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_member *at, struc
     struct dm_fleet *fleet = &dm_redis(store)->fleet;
     enum dm_link_result result = DM_LINK_LATE;
     redisReply *reply = NULL;
-    struct dm_member *member = at;
+    struct dm_member *member = call(fleet, at, args, script, deadline, &result, &reply);
     enum dm_verdict verdict;
 
-    if (at)
-        result = call(at, args, script, deadline, &reply);
-    else
-        member = call_node(fleet, args, script, deadline, &result, &reply);
     if (result != DM_LINK_OK) {
         dm_args_free(args);
         return without_answer(fleet, member, result, ret_reason);
