@@ -39,6 +39,7 @@ unit_store_tests = \
     tests/unit/test_url_cluster \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
+    tests/unit/test_ask \
     tests/unit/test_verdict
 unit_registers_tests = \
     tests/unit/test_apply \

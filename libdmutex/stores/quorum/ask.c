@@ -38,11 +38,12 @@
  */
 #define LOOK_PLACES 8
 
-/* An acquire in progress. */
+/* An acquire in progress.  Its functions are called with the store's lock held. */
 struct asking {
     struct dm_quorum_store *all;
     const struct dm_question *question;
     const struct dm_deadline *deadline;
+    struct dm_quorum_record *record; /* of the attempt; NULL: gone */
     char *reason;
     int64_t patient_until_ns;
     int64_t late_ns, first_late_ns; /* when silent servers become late: those of a dash, and the first one of a turn */
@@ -53,58 +54,31 @@ struct asking {
     uint64_t chance;
 };
 
-static int choose_first(struct asking *asking, bool is_for_queue)
-{
-    int first;
-
-    dm_mutex_lock(&asking->all->lock);
-    first = dm_quorum_choose_first(asking->all, asking->question->place, is_for_queue);
-    dm_mutex_unlock(&asking->all->lock);
-    return first;
-}
-
 /* ---- giving back ------------------------------------------------------------------------- */
 
-/* Those whose answer is still to come. */
-static unsigned open_servers(const struct dm_quorum_record *record)
-{
-    unsigned open = 0;
-
-    for (int i = 0; i < record->quorum.count; i++)
-        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
-    return open;
-}
-
-/* The answer; NOTHING if there is none by the deadline. */
+/* The answer; NOTHING if there is none by the deadline.  The store's lock is held, and given up while waiting. */
 static struct dm_answer release(struct dm_quorum_store *all, const struct dm_question *question, int kept, bool is_all,
                                 const struct dm_deadline *deadline)
 {
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     int64_t late_ns = dm_clock_boot_ns() + DM_QUORUM_PASS_NS;
-    struct dm_quorum_record *record;
-    unsigned servers;
+    unsigned servers = 0, open;
+    struct dm_quorum_record *record = dm_quorum_begin_leaving(all, question, kept, &servers);
 
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_begin_leaving(all, question, kept, &servers);
-    for (;;) {
-        struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-        unsigned open = 0, unsent = 0;
-
-        if (record) {
-            unsent = dm_quorum_post_releases(all, record, question, servers);
-            open = open_servers(record);
-            if (dm_clock_boot_ns() >= late_ns)
-                dm_quorum_leave_silent(&record->quorum);
-            answer = dm_quorum_release_answer(record, is_all);
-        }
-        dm_mutex_unlock(&all->lock);
-        dm_quorum_want_at(all, unsent, question->place, DM_ASKS);
+    dm_assert_held(DM_RANK_QUORUM);
+    while (record) {
+        dm_quorum_post_releases(all, record, question, servers, NULL);
+        open = dm_quorum_open_servers(record);
+        if (dm_clock_boot_ns() >= late_ns)
+            dm_quorum_leave_silent(&record->quorum);
+        answer = dm_quorum_release_answer(record, is_all);
         if (answer.verdict != DM_SAYS_NOTHING || !open || dm_deadline_left_ns(deadline) == 0)
-            return answer;
+            break;
         dm_quorum_read(all, question->attempt, open, deadline);
-        dm_mutex_lock(&all->lock);
         record = dm_quorum_find(all, question->attempt);
         servers = record ? dm_quorum_said_again(record) : 0;
     }
+    return answer;
 }
 
 /* The release of an attempt that does not own. */
@@ -118,98 +92,103 @@ static struct dm_question release_of(const struct dm_question *question)
     return release;
 }
 
+/* The end of a submitted release drops its record. */
+static void drop(struct dm_quorum_store *all, uint64_t attempt)
+{
+    const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
+
+    if (record && !record->is_leaving)
+        dm_quorum_drop_record(all, attempt);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------ */
+
+/* After the lock was given up the record may be gone. */
+static void find_again(struct asking *asking)
+{
+    asking->record = dm_quorum_find(asking->all, asking->question->attempt);
+}
+
 static void give_back(struct asking *asking, int kept)
 {
     const struct dm_question back = release_of(asking->question);
     struct dm_deadline soon = dm_deadline_in_ms(GIVE_BACK_MS);
 
     release(asking->all, &back, kept, true, &soon);
+    find_again(asking);
 }
 
-/* The end of a submitted release drops its record. */
-static void drop(struct dm_quorum_store *all, uint64_t attempt)
+/* A number below `span`, different each time, so that rivals do not meet again and again. */
+static int64_t chance(struct asking *asking, int64_t span)
 {
-    struct dm_quorum_record *record;
-
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, attempt);
-    if (record && !record->is_leaving)
-        dm_quorum_drop_record(all, attempt);
-    dm_mutex_unlock(&all->lock);
+    asking->chance = (asking->chance ^ (uint64_t)dm_clock_boot_ns()) * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    return (int64_t)((asking->chance >> 33) % (uint64_t)span);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------ */
-
-static void note_crowd(const struct asking *asking)
+static void pause(struct asking *asking)
 {
-    dm_mutex_lock(&asking->all->lock);
-    dm_quorum_crowd_of(asking->all, asking->question->place)->until_ns = dm_clock_boot_ns() + CROWD_NS;
+    struct dm_deadline until = dm_deadline_sooner(asking->deadline, PAUSE_NS + chance(asking, PAUSE_SPAN_NS));
+
     dm_mutex_unlock(&asking->all->lock);
+    dm_self_sleep(dm_self_get(), &until);
+    dm_mutex_lock(&asking->all->lock);
+    find_again(asking);
 }
 
-/* The holder at the server has no majority: turns are taken elsewhere for a lease. */
-static void note_passed(const struct asking *asking, int server)
+static int choose_first(const struct asking *asking, bool is_for_queue)
 {
-    struct dm_quorum_crowd *crowd = dm_quorum_crowd_of(asking->all, asking->question->place);
+    return dm_quorum_choose_first(asking->all, asking->question->place, is_for_queue);
+}
 
-    crowd->passed = server;
-    crowd->passed_until_ns = dm_clock_boot_ns() + asking->question->lease_ms * DM_NS_PER_MS;
+static bool is_able(const struct asking *asking, int server, enum dm_way way)
+{
+    return dm_store_is_able(asking->all->children[server].store, asking->question->place, way);
+}
+
+static struct dm_quorum_crowd *crowd_of(const struct asking *asking)
+{
+    return dm_quorum_crowd_of(asking->all, asking->question->place);
 }
 
 /* True if another attempt was seen recently; not at a server that may be in its grace, in which there are no turns. */
-static bool is_crowded(struct asking *asking, int first)
+static bool is_crowded(const struct asking *asking, int first)
 {
     int64_t now_ns = dm_clock_boot_ns(), lease_ns = asking->question->lease_ms * DM_NS_PER_MS;
-    bool is, is_settled;
 
-    dm_mutex_lock(&asking->all->lock);
-    is = now_ns < dm_quorum_crowd_of(asking->all, asking->question->place)->until_ns;
-    is_settled = now_ns - asking->all->children[first].since_ns > lease_ns;
-    dm_mutex_unlock(&asking->all->lock);
-    return is && is_settled;
+    return now_ns < crowd_of(asking)->until_ns && now_ns - asking->all->children[first].since_ns > lease_ns;
 }
 
 static void begin(struct asking *asking, enum dm_quorum_manner manner, int first)
 {
     int64_t now_ns = dm_clock_boot_ns(), heartbeat_ns = asking->question->lease_ms * DM_NS_PER_MS / 3;
-    struct dm_quorum_record *record;
 
     asking->give_up_ns = 0;
     asking->patient_until_ns = now_ns + PATIENCE_NS;
     asking->late_ns = now_ns + DM_QUORUM_PASS_NS;
     asking->first_late_ns = now_ns + dm_max64(DM_QUORUM_PASS_NS, heartbeat_ns);
     asking->dashes += manner == DM_QUORUM_DASH;
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    if (record) {
-        record->is_queued = false;
-        dm_quorum_begin(&record->quorum, manner, asking->question->acquire.may_queue, first);
-    }
-    dm_mutex_unlock(&asking->all->lock);
+    if (!asking->record)
+        return;
+    asking->record->is_queued = false;
+    dm_quorum_begin(&asking->record->quorum, manner, asking->question->acquire.may_queue, first);
 }
 
 /*
  * A server where the lock is held, because the holder's release hands it over there.  A server that was away when the
  * holder came would give the attempt a turn at once, in vain.
  */
-static int choose_busy(struct asking *asking)
+static int choose_busy(const struct asking *asking)
 {
-    struct dm_quorum_record *record;
-    int first, chosen = -1;
+    int first = choose_first(asking, true);
 
-    dm_mutex_lock(&asking->all->lock);
-    first = dm_quorum_choose_first(asking->all, asking->question->place, true);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    for (int i = 0; record && chosen < 0 && i < asking->all->count; i++) {
+    for (int i = 0; i < asking->all->count; i++) {
         int server = (first + i) % asking->all->count;
-        const struct dm_answer *said = &record->quorum.legs[server].said;
+        const struct dm_answer *said = &asking->record->quorum.legs[server].said;
 
-        if (said->verdict == DM_SAYS_BUSY && said->grace_ms == 0 &&
-            dm_store_is_able(asking->all->children[server].store, asking->question->place, DM_TELLS))
-            chosen = server;
+        if (said->verdict == DM_SAYS_BUSY && said->grace_ms == 0 && is_able(asking, server, DM_TELLS))
+            return server;
     }
-    dm_mutex_unlock(&asking->all->lock);
-    return chosen < 0 ? first : chosen;
+    return first;
 }
 
 /*
@@ -218,64 +197,53 @@ static int choose_busy(struct asking *asking)
  */
 static int queue_of(struct asking *asking, bool *ret_is_long)
 {
-    struct dm_quorum_record *record;
-    int first = -1;
+    const struct dm_quorum_record *record = asking->record;
 
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    if (record && record->is_queued) {
-        first = record->quorum.first;
-        *ret_is_long = dm_clock_boot_ns() - record->queued_ns >= DM_QUORUM_PASS_NS;
-    }
-    dm_mutex_unlock(&asking->all->lock);
-    if (first >= 0 && dm_store_is_able(asking->all->children[first].store, asking->question->place, DM_ASKS))
-        return first;
-    if (first >= 0)
-        give_back(asking, -1);
+    if (!record || !record->is_queued)
+        return -1;
+    *ret_is_long = dm_clock_boot_ns() - record->queued_ns >= DM_QUORUM_PASS_NS;
+    if (is_able(asking, record->quorum.first, DM_ASKS))
+        return record->quorum.first;
+    give_back(asking, -1);
     return -1;
 }
 
 /* False without memory. */
 static bool begin_first_round(struct asking *asking)
 {
-    bool is_there, is_long = false;
+    bool is_long = false, may_queue = asking->question->acquire.may_queue;
     int queue = queue_of(asking, &is_long), first;
 
-    dm_mutex_lock(&asking->all->lock);
-    is_there = dm_quorum_open_record(asking->all, asking->question) != NULL;
-    dm_mutex_unlock(&asking->all->lock);
-    if (!is_there)
+    asking->record = dm_quorum_open_record(asking->all, asking->question);
+    if (!asking->record)
         return false;
-    if (queue >= 0 && asking->question->acquire.may_queue) {
+    if (queue >= 0 && may_queue) {
         begin(asking, is_long ? DM_QUORUM_PASS : DM_QUORUM_CONFIRM, queue);
         return true;
     }
-    first = choose_first(asking, asking->question->acquire.may_queue);
-    begin(asking, asking->question->acquire.may_queue && is_crowded(asking, first) ? DM_QUORUM_TURN : DM_QUORUM_DASH,
-          first);
+    first = choose_first(asking, may_queue);
+    begin(asking, may_queue && is_crowded(asking, first) ? DM_QUORUM_TURN : DM_QUORUM_DASH, first);
     return true;
 }
 
 /*
- * Posts the requests of the round.  A server that cannot be asked now is asked later in the round, because a young
- * process may not have reached all of them yet.  Returns the servers whose answers are to come.
+ * Posts the questions of the round.  A server that cannot be asked now is asked later in the round, because a young
+ * process may not have reached all of them yet.
  */
-static unsigned post_questions(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
+static void post_questions(struct asking *asking, int64_t now_ns)
 {
     for (int i = 0; i < asking->all->count; i++) {
-        enum dm_quorum_question question = dm_quorum_ask(&record->quorum, i, now_ns);
+        enum dm_quorum_question kind = dm_quorum_ask(&asking->record->quorum, i, now_ns);
 
-        if (question != DM_QUORUM_NONE &&
-            dm_store_is_able(asking->all->children[i].store, asking->question->place, DM_ASKS))
-            dm_quorum_post_acquire(record, &asking->all->children[i], question, asking->question);
+        if (kind != DM_QUORUM_NONE && is_able(asking, i, DM_ASKS))
+            dm_quorum_post_acquire(asking->record, &asking->all->children[i], kind, asking->question);
     }
-    return open_servers(record);
 }
 
 /* For a while a silent first server is not the first one of other attempts either. */
-static void note_late(struct asking *asking, struct dm_quorum_record *record, int64_t now_ns)
+static void note_late(struct asking *asking, int64_t now_ns)
 {
-    struct dm_quorum *quorum = &record->quorum;
+    struct dm_quorum *quorum = &asking->record->quorum;
     bool is_turn = quorum->manner != DM_QUORUM_DASH;
 
     if (now_ns < (is_turn ? asking->patient_until_ns : asking->late_ns))
@@ -291,39 +259,23 @@ static void note_late(struct asking *asking, struct dm_quorum_record *record, in
  */
 static enum dm_quorum_step await_step(struct asking *asking)
 {
-    struct dm_quorum_record *record;
-    enum dm_quorum_step step;
-    unsigned open = 0;
-
-    for (;;) {
+    while (asking->record && !dm_self_is_given_up()) {
+        struct dm_quorum *quorum = &asking->record->quorum;
         int64_t now_ns = dm_clock_boot_ns();
+        enum dm_quorum_step step;
 
-        dm_mutex_lock(&asking->all->lock);
-        record = dm_self_is_given_up() ? NULL : dm_quorum_find(asking->all, asking->question->attempt);
-        if (record) {
-            open = post_questions(asking, record, now_ns);
-            note_late(asking, record, now_ns);
-        }
-        step = record ? dm_quorum_step(&record->quorum, now_ns < asking->patient_until_ns, now_ns) : DM_QUORUM_SILENT;
-        dm_mutex_unlock(&asking->all->lock);
-        if (step != DM_QUORUM_OPEN || dm_deadline_left_ns(asking->deadline) == 0)
-            return step == DM_QUORUM_OPEN ? DM_QUORUM_SILENT : step;
-        dm_quorum_read(asking->all, asking->question->attempt, open, asking->deadline);
+        post_questions(asking, now_ns);
+        note_late(asking, now_ns);
+        step = dm_quorum_step(quorum, now_ns < asking->patient_until_ns, now_ns);
+        if (step != DM_QUORUM_OPEN)
+            return step;
+        if (dm_deadline_left_ns(asking->deadline) == 0)
+            break;
+        dm_quorum_read(asking->all, asking->question->attempt, dm_quorum_open_servers(asking->record),
+                       asking->deadline);
+        find_again(asking);
     }
-}
-
-/* A number below `span`, different each time, so that rivals do not meet again and again. */
-static int64_t chance(struct asking *asking, int64_t span)
-{
-    asking->chance = (asking->chance ^ (uint64_t)dm_clock_boot_ns()) * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return (int64_t)((asking->chance >> 33) % (uint64_t)span);
-}
-
-static void pause(struct asking *asking)
-{
-    struct dm_deadline until = dm_deadline_sooner(asking->deadline, PAUSE_NS + chance(asking, PAUSE_SPAN_NS));
-
-    dm_self_sleep(dm_self_get(), &until);
+    return DM_QUORUM_SILENT;
 }
 
 /* ---- consequences ------------------------------------------------------------------------ */
@@ -335,13 +287,16 @@ static bool fail(struct asking *asking, struct dm_answer answer, struct dm_answe
 {
     give_back(asking, -1);
     drop(asking->all, asking->question->attempt);
-    if (answer.verdict == DM_SAYS_NOTHING)
-        dm_quorum_reason(&asking->all->store, asking->question->place, DM_ASKS, asking->reason);
     *ret_answer = answer;
     return ENDED;
 }
 
-static void copy_refusal(struct asking *asking)
+static bool fail_with(struct asking *asking, enum dm_verdict verdict, struct dm_answer *ret_answer)
+{
+    return fail(asking, (struct dm_answer){ .verdict = verdict }, ret_answer);
+}
+
+static void copy_refusal(const struct asking *asking)
 {
     for (int i = 0; i < asking->all->count; i++) {
         const struct dm_quorum_child *child = &asking->all->children[i];
@@ -349,37 +304,6 @@ static void copy_refusal(struct asking *asking)
         if (child->refusal[0])
             snprintf(asking->reason, DM_REASON_ROOM, "%s", child->refusal);
     }
-}
-
-static struct dm_answer answer_of(struct asking *asking, struct dm_answer (*of)(const struct dm_quorum *, int64_t))
-{
-    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
-    struct dm_quorum_record *record;
-
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    if (record)
-        answer = of(&record->quorum, dm_clock_boot_ns());
-    if (answer.verdict == DM_SAYS_REFUSED)
-        copy_refusal(asking);
-    dm_mutex_unlock(&asking->all->lock);
-    return answer;
-}
-
-static struct dm_answer refusal_of(const struct dm_quorum *quorum, int64_t now_ns)
-{
-    (void)now_ns;
-    return dm_quorum_refusal(quorum);
-}
-
-/* The first server's answer, except for its clock and for a dead head of the queue, which a poll serves. */
-static struct dm_answer place_of(const struct dm_quorum *quorum, int64_t now_ns)
-{
-    struct dm_answer answer = quorum->legs[quorum->first].said;
-
-    (void)now_ns;
-    answer.store_us = 0;
-    return answer;
 }
 
 static int count_owned(const struct dm_quorum *quorum)
@@ -392,22 +316,18 @@ static int count_owned(const struct dm_quorum *quorum)
 }
 
 /* Rivals that each have some of the servers would all find the mutex busy: they try again, after a random pause. */
-static bool is_shared_with_rivals(struct asking *asking)
+static bool is_shared_with_rivals(const struct asking *asking)
 {
-    struct dm_quorum_record *record;
-    bool is_shared;
-
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    is_shared = record && count_owned(&record->quorum) > 0;
-    dm_mutex_unlock(&asking->all->lock);
-    return is_shared && asking->dashes < DASHES_MOST && dm_deadline_left_ns(asking->deadline) > 0;
+    return count_owned(&asking->record->quorum) > 0 && asking->dashes < DASHES_MOST &&
+           dm_deadline_left_ns(asking->deadline) > 0;
 }
 
 static bool on_refused(struct asking *asking, struct dm_answer *ret_answer)
 {
-    struct dm_answer answer = answer_of(asking, refusal_of);
+    struct dm_answer answer = dm_quorum_refusal(&asking->record->quorum);
 
+    if (answer.verdict == DM_SAYS_REFUSED)
+        copy_refusal(asking);
     if (answer.verdict != DM_SAYS_BUSY || !is_shared_with_rivals(asking))
         return fail(asking, answer, ret_answer);
     give_back(asking, -1);
@@ -425,47 +345,43 @@ static int64_t look_ms(struct asking *asking, bool is_near, uint64_t position)
 }
 
 /*
- * The first check comes soon, and so do more while the attempt might own through the others; any other check comes with
- * a heartbeat.
+ * The first server's answer, except for its clock and for a dead head of the queue, which a poll serves.  The first
+ * check of the other servers comes soon, and so do more while the attempt might own through the others; any other check
+ * comes with a heartbeat.
  */
 static bool on_queued(struct asking *asking, struct dm_answer *ret_answer)
 {
-    struct dm_answer answer = answer_of(asking, place_of);
-    bool is_near = asking->is_near, is_first_look = false;
-    struct dm_quorum_record *record;
-    int first;
+    struct dm_quorum_record *record = asking->record;
+    struct dm_answer answer = record->quorum.legs[record->quorum.first].said;
+    bool is_near = asking->is_near || count_owned(&record->quorum) > 0;
+    bool is_first_look = record->quorum.manner != DM_QUORUM_PASS;
+    int64_t now_ns = dm_clock_boot_ns();
 
-    note_crowd(asking);
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    first = record ? record->quorum.first : -1;
-    if (record) {
-        record->is_queued = true;
-        record->queued_ns = dm_clock_boot_ns();
-        is_near = is_near || count_owned(&record->quorum) > 0;
-        is_first_look = record->quorum.manner != DM_QUORUM_PASS;
-    }
-    dm_mutex_unlock(&asking->all->lock);
-    give_back(asking, first);
+    crowd_of(asking)->until_ns = now_ns + CROWD_NS;
+    record->is_queued = true;
+    record->queued_ns = now_ns;
+    give_back(asking, record->quorum.first);
+    answer.store_us = 0;
     if (is_near || is_first_look)
         answer.remaining_ms = dm_min64(answer.remaining_ms, look_ms(asking, is_near, answer.position));
     *ret_answer = answer;
     return ENDED;
 }
 
+/* A holder at the first server that has no majority: turns are taken elsewhere for a lease. */
 static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
 {
-    struct dm_quorum_record *record;
+    struct dm_quorum_record *record = asking->record;
+    struct dm_quorum_crowd *crowd = crowd_of(asking);
+    int64_t now_ns = dm_clock_boot_ns();
 
-    *ret_answer = answer_of(asking, dm_quorum_hold);
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    if (record && record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_QUEUED)
-        note_passed(asking, record->quorum.first);
-    if (record)
-        record->owned_ns = dm_clock_boot_ns();
-    ret_answer->is_partial = dm_quorum_is_partial(asking->all, asking->question->attempt, asking->question->place);
-    dm_mutex_unlock(&asking->all->lock);
+    *ret_answer = dm_quorum_hold(&record->quorum, now_ns);
+    if (record->quorum.legs[record->quorum.first].said.verdict == DM_SAYS_QUEUED) {
+        crowd->passed = record->quorum.first;
+        crowd->passed_until_ns = now_ns + asking->question->lease_ms * DM_NS_PER_MS;
+    }
+    record->owned_ns = now_ns;
+    ret_answer->is_partial = dm_quorum_is_partial(asking->all, record->attempt, asking->question->place);
     if (ret_answer->verdict == DM_SAYS_OWNED)
         return ENDED;
     give_back(asking, -1); /* the thread was stopped for a while */
@@ -473,38 +389,26 @@ static bool on_owned(struct asking *asking, struct dm_answer *ret_answer)
     return GO_ON;
 }
 
-/* Queues are tried one server at a time, so full ones are counted over the rounds. */
-static void note_behind(struct asking *asking, bool *ret_is_dash)
-{
-    struct dm_quorum_record *record;
-    enum dm_verdict said = DM_SAYS_NOTHING;
-
-    note_crowd(asking);
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    if (record)
-        said = record->quorum.legs[record->quorum.first].said.verdict;
-    if (said == DM_SAYS_FULL)
-        asking->full |= 1u << record->quorum.first;
-    asking->is_near = record && dm_quorum_is_certain(&record->quorum, dm_clock_boot_ns());
-    *ret_is_dash = said == DM_SAYS_REFUSED || said == DM_SAYS_NO_MEMORY || said == DM_SAYS_NOT_RECOVERABLE ||
-                   (record && record->quorum.manner != DM_QUORUM_DASH && said != DM_SAYS_OWNED);
-    dm_mutex_unlock(&asking->all->lock);
-}
-
 /*
  * A first server that refuses, or has no place in a queue, has no turns: all are asked, and their refusals are counted.
+ * Queues are tried one server at a time, so full ones are counted over the rounds.
  */
 static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
 {
-    bool is_dash;
+    const struct dm_quorum *quorum = &asking->record->quorum;
+    enum dm_verdict said = quorum->legs[quorum->first].said.verdict;
+    bool is_dash = said == DM_SAYS_REFUSED || said == DM_SAYS_NO_MEMORY || said == DM_SAYS_NOT_RECOVERABLE ||
+                   (quorum->manner != DM_QUORUM_DASH && said != DM_SAYS_OWNED);
     int next;
 
-    note_behind(asking, &is_dash);
+    crowd_of(asking)->until_ns = dm_clock_boot_ns() + CROWD_NS;
+    if (said == DM_SAYS_FULL)
+        asking->full |= 1u << quorum->first;
+    asking->is_near = dm_quorum_is_certain(quorum, dm_clock_boot_ns());
     if (__builtin_popcount(asking->full) > (asking->all->count - 1) / 2)
-        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_FULL }, ret_answer);
+        return fail_with(asking, DM_SAYS_FULL, ret_answer);
     if (dm_deadline_left_ns(asking->deadline) == 0)
-        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_NOTHING }, ret_answer);
+        return fail_with(asking, DM_SAYS_NOTHING, ret_answer);
     next = choose_busy(asking);
     give_back(asking, -1);
     if (asking->dashes == 0 || is_dash)
@@ -519,18 +423,14 @@ static bool on_behind(struct asking *asking, struct dm_answer *ret_answer)
 static bool on_more(struct asking *asking, struct dm_answer *ret_answer)
 {
     int64_t now_ns = dm_clock_boot_ns();
-    struct dm_quorum_record *record;
 
     if (!asking->give_up_ns)
         asking->give_up_ns = now_ns + GIVE_UP_NS + chance(asking, GIVE_UP_SPAN_NS);
     if (now_ns >= asking->give_up_ns || dm_deadline_left_ns(asking->deadline) == 0)
         return on_behind(asking, ret_answer);
     pause(asking);
-    dm_mutex_lock(&asking->all->lock);
-    record = dm_quorum_find(asking->all, asking->question->attempt);
-    if (record)
-        dm_quorum_ask_more(&record->quorum, dm_clock_boot_ns());
-    dm_mutex_unlock(&asking->all->lock);
+    if (asking->record)
+        dm_quorum_ask_more(&asking->record->quorum, dm_clock_boot_ns());
     return GO_ON;
 }
 
@@ -551,11 +451,25 @@ static bool follow(struct asking *asking, enum dm_quorum_step step, struct dm_an
     case DM_QUORUM_REFUSED:
         return on_refused(asking, ret_answer);
     default:
-        return fail(asking, (struct dm_answer){ .verdict = DM_SAYS_NOTHING }, ret_answer);
+        return fail_with(asking, DM_SAYS_NOTHING, ret_answer);
     }
 }
 
 /* ---- operations -------------------------------------------------------------------------- */
+
+/* Fails without memory. */
+static bool run(struct asking *asking, struct dm_answer *ret_answer)
+{
+    bool is_begun;
+
+    dm_mutex_lock(&asking->all->lock);
+    find_again(asking);
+    is_begun = begin_first_round(asking);
+    while (is_begun && !follow(asking, await_step(asking), ret_answer))
+        continue;
+    dm_mutex_unlock(&asking->all->lock);
+    return is_begun;
+}
 
 struct dm_answer dm_quorum_acquire(struct dm_quorum_store *all, const struct dm_question *question,
                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
@@ -566,17 +480,14 @@ struct dm_answer dm_quorum_acquire(struct dm_quorum_store *all, const struct dm_
     };
 
     if (!dm_quorum_await_able(&all->store, question->place, DM_ASKS, deadline)) {
-        dm_quorum_reason(&all->store, question->place, DM_ASKS, ret_reason);
         if (dm_deadline_left_ns(deadline) > 0)
             answer.verdict = DM_SAYS_REFUSED; /* waiting is useless */
-        return answer;
-    }
-    if (!begin_first_round(&asking)) {
+        dm_quorum_reason(&all->store, question->place, DM_ASKS, ret_reason);
+    } else if (!run(&asking, &answer)) {
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
-        return answer;
+    } else if (answer.verdict == DM_SAYS_NOTHING) {
+        dm_quorum_reason(&all->store, question->place, DM_ASKS, ret_reason);
     }
-    while (!follow(&asking, await_step(&asking), &answer))
-        continue;
     return answer;
 }
 
@@ -586,14 +497,16 @@ struct dm_answer dm_quorum_leave(struct dm_quorum_store *all, const struct dm_qu
 {
     bool is_cancel = question->op == DM_OP_CANCEL;
     const struct dm_question back = is_cancel ? release_of(question) : *question;
-    struct dm_answer answer = release(all, &back, -1, is_cancel, deadline);
+    struct dm_answer answer;
 
-    if (answer.verdict == DM_SAYS_NOTHING) {
+    dm_mutex_lock(&all->lock);
+    answer = release(all, &back, -1, is_cancel, deadline);
+    if (answer.verdict != DM_SAYS_NOTHING)
+        drop(all, question->attempt);
+    dm_mutex_unlock(&all->lock);
+    if (answer.verdict == DM_SAYS_NOTHING)
         dm_quorum_reason(&all->store, question->place, DM_ASKS, ret_reason);
-        return answer;
-    }
-    drop(all, question->attempt);
-    if (is_cancel)
+    else if (is_cancel)
         answer.verdict = DM_SAYS_DONE;
     return answer;
 }

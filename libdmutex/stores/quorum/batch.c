@@ -217,27 +217,22 @@ static void hint(struct dm_quorum_store *all, uint64_t attempt)
     all->host.on_message(all->host.user, &message);
 }
 
-static void leave(struct dm_quorum_batch *batch)
+/* Called after end(), without the lock. */
+static void tell(struct dm_quorum_batch *batch)
 {
     struct dm_quorum_store *all = batch->all;
     bool is_last;
 
+    batch->done(batch->user, batch->answers, batch->count, NULL);
+    for (int i = 0; i < batch->count; i++) {
+        if (batch->items[i].must_ask)
+            hint(all, batch->items[i].attempt);
+    }
     dm_mutex_lock(&all->lock);
     is_last = --batch->parts == 0;
     dm_mutex_unlock(&all->lock);
     if (is_last)
         free_batch(batch);
-}
-
-/* Called after end(). */
-static void tell(struct dm_quorum_batch *batch)
-{
-    batch->done(batch->user, batch->answers, batch->count, NULL);
-    for (int i = 0; i < batch->count; i++) {
-        if (batch->items[i].must_ask)
-            hint(batch->all, batch->items[i].attempt);
-    }
-    leave(batch);
 }
 
 static bool is_due(const struct dm_quorum_batch *batch, int64_t now_ns)
@@ -465,8 +460,8 @@ struct dm_quorum_record *dm_quorum_begin_leaving(struct dm_quorum_store *all, co
  * The home comes last: the release there grants to the next owner, whose requests would find the others busy if they
  * arrived there before the releases.
  */
-static unsigned post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
-                              const struct dm_question *release, unsigned servers, struct dm_quorum_batch *batch)
+unsigned dm_quorum_post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
+                                 const struct dm_question *release, unsigned servers, struct dm_quorum_batch *batch)
 {
     int home = dm_quorum_home(all, release->place);
     unsigned unsent = 0;
@@ -478,12 +473,6 @@ static unsigned post_releases(struct dm_quorum_store *all, struct dm_quorum_reco
             unsent |= 1u << server;
     }
     return unsent;
-}
-
-unsigned dm_quorum_post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
-                                 const struct dm_question *release, unsigned servers)
-{
-    return post_releases(all, record, release, servers, NULL);
 }
 
 /* ---- batches ----------------------------------------------------------------------------- */
@@ -530,28 +519,21 @@ static int64_t due_ns(const struct dm_quorum_batch *batch, uint32_t lease_ms)
 static bool submit_release(struct dm_quorum_store *all, const struct dm_question *release, dm_answers_fn done,
                            void *user)
 {
-    struct dm_quorum_batch *batch = NULL;
-    struct dm_quorum_record *record;
     unsigned servers = 0;
-    bool is_sent = false;
+    struct dm_quorum_record *record = dm_quorum_begin_leaving(all, release, -1, &servers);
+    struct dm_quorum_batch *batch = record ? new_batch(all, DM_OP_RELEASE, 1, done, user) : NULL;
 
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_begin_leaving(all, release, -1, &servers);
-    if (record)
-        batch = new_batch(all, DM_OP_RELEASE, 1, done, user);
-    if (batch) {
-        batch->items[0].attempt = release->attempt;
-        batch->items[0].round = record->quorum.round;
-        is_sent = post_releases(all, record, release, servers, batch) != servers || servers == 0;
-        record->is_leaving = is_sent;
-        end_posting(batch);
-        if (!is_sent) {
-            unlist(batch);
-            free_batch(batch);
-        }
-    }
-    dm_mutex_unlock(&all->lock);
-    return is_sent;
+    if (!batch)
+        return false;
+    batch->items[0].attempt = release->attempt;
+    batch->items[0].round = record->quorum.round;
+    record->is_leaving = servers == 0 || dm_quorum_post_releases(all, record, release, servers, batch) != servers;
+    end_posting(batch);
+    if (record->is_leaving)
+        return true;
+    unlist(batch);
+    free_batch(batch);
+    return false;
 }
 
 /*
@@ -599,10 +581,8 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
                                              dm_answers_fn done, void *user)
 {
     struct dm_question *room = calloc((size_t)count, sizeof *room);
-    struct dm_quorum_batch *batch;
+    struct dm_quorum_batch *batch = room ? new_batch(all, DM_OP_RENEW, count, done, user) : NULL;
 
-    dm_mutex_lock(&all->lock);
-    batch = room ? new_batch(all, DM_OP_RENEW, count, done, user) : NULL;
     for (int i = 0; batch && i < count; i++) {
         struct dm_quorum_record *record = dm_quorum_find(all, renewals[i].attempt);
 
@@ -622,7 +602,6 @@ static struct dm_quorum_batch *post_renewals(struct dm_quorum_store *all, const 
         batch->is_awaited = !done;
     if (batch && done)
         end_posting(batch);
-    dm_mutex_unlock(&all->lock);
     free(room);
     return batch;
 }
@@ -652,30 +631,10 @@ static void ask_late(struct dm_quorum_batch *batch, const struct dm_question *re
     struct dm_quorum_store *all = batch->all;
     struct dm_question room;
 
-    dm_mutex_lock(&all->lock);
     for (int i = 0; i < all->count; i++) {
         if (!(batch->asked & 1u << i) && dm_store_is_able(all->children[i].store, renewal->place, DM_ASKS))
             post_renewals_to(batch, &all->children[i], renewal, &room);
     }
-    dm_mutex_unlock(&all->lock);
-}
-
-/* True at the end, with the answer. */
-static bool is_confirmed(struct dm_quorum_batch *batch, const struct dm_deadline *deadline,
-                         struct dm_answer *ret_answer)
-{
-    struct dm_quorum_store *all = batch->all;
-    bool is_end;
-
-    dm_mutex_lock(&all->lock);
-    is_end = is_decided(batch) || !dm_quorum_find(all, batch->items[0].attempt) || dm_deadline_left_ns(deadline) == 0;
-    if (is_end) {
-        *ret_answer = confirmed_answer(batch);
-        batch->is_over = true;
-        unlist(batch);
-    }
-    dm_mutex_unlock(&all->lock);
-    return is_end;
 }
 
 /*
@@ -685,37 +644,43 @@ static bool is_confirmed(struct dm_quorum_batch *batch, const struct dm_deadline
 static void await_all_answers(struct dm_quorum_store *all, uint64_t attempt, const struct dm_deadline *deadline)
 {
     struct dm_deadline soon = dm_deadline_sooner(deadline, SETTLE_NS);
-    unsigned open;
+    const struct dm_quorum_record *record = dm_quorum_find(all, attempt);
 
-    do {
-        const struct dm_quorum_record *record;
-
-        dm_mutex_lock(&all->lock);
+    while (record && !record->quorum.token && dm_quorum_open_servers(record) && dm_deadline_left_ns(&soon) > 0) {
+        dm_quorum_read(all, attempt, dm_quorum_open_servers(record), &soon);
         record = dm_quorum_find(all, attempt);
-        open = 0;
-        for (int i = 0; record && !record->quorum.token && i < all->count; i++)
-            open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
-        dm_mutex_unlock(&all->lock);
-        if (open)
-            dm_quorum_read(all, attempt, open, &soon);
-    } while (open && dm_deadline_left_ns(&soon) > 0);
+    }
 }
 
-struct dm_answer dm_quorum_renew(struct dm_quorum_store *all, const struct dm_question *renewal,
-                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+static struct dm_answer renew(struct dm_quorum_store *all, const struct dm_question *renewal,
+                              const struct dm_deadline *deadline)
 {
     struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
     struct dm_quorum_batch *batch;
 
     await_all_answers(all, renewal->attempt, deadline);
     batch = post_renewals(all, renewal, 1, NULL, NULL);
-    if (batch) {
-        while (!is_confirmed(batch, deadline, &answer)) {
-            dm_quorum_read(all, renewal->attempt, (1u << all->count) - 1, deadline);
-            ask_late(batch, renewal);
-        }
-        leave(batch);
+    if (!batch)
+        return answer;
+    while (!is_decided(batch) && dm_quorum_find(all, renewal->attempt) && dm_deadline_left_ns(deadline) > 0) {
+        dm_quorum_read(all, renewal->attempt, (1u << all->count) - 1, deadline);
+        ask_late(batch, renewal);
     }
+    answer = confirmed_answer(batch);
+    batch->is_over = true;
+    unlist(batch);
+    leave_part(batch);
+    return answer;
+}
+
+struct dm_answer dm_quorum_renew(struct dm_quorum_store *all, const struct dm_question *renewal,
+                                 const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_answer answer;
+
+    dm_mutex_lock(&all->lock);
+    answer = renew(all, renewal, deadline);
+    dm_mutex_unlock(&all->lock);
     if (answer.verdict == DM_SAYS_NOTHING)
         dm_quorum_reason(&all->store, renewal->place, DM_ASKS, ret_reason);
     return answer;
@@ -754,11 +719,9 @@ static bool submit_polls(struct dm_quorum_store *all, const struct dm_question *
                          void *user)
 {
     struct dm_question *room = calloc((size_t)count, sizeof *room);
-    struct dm_quorum_batch *batch;
+    struct dm_quorum_batch *batch = room ? new_batch(all, DM_OP_POLL, count, done, user) : NULL;
     uint8_t servers[DM_BATCH];
 
-    dm_mutex_lock(&all->lock);
-    batch = room ? new_batch(all, DM_OP_POLL, count, done, user) : NULL;
     if (batch)
         batch->due_ns = due_ns(batch, DM_LEASE_DEFAULT_MS);
     for (int i = 0; batch && i < count; i++) {
@@ -775,7 +738,6 @@ static bool submit_polls(struct dm_quorum_store *all, const struct dm_question *
         post_polls_to(batch, &all->children[i], polls, servers, room);
     if (batch)
         end_posting(batch);
-    dm_mutex_unlock(&all->lock);
     free(room);
     return batch != NULL;
 }
@@ -785,10 +747,16 @@ bool dm_quorum_submit(struct dm_store *store, const struct dm_question *question
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
 
+    bool is_submitted;
+
+    DM_BUG(questions->op != DM_OP_RELEASE && questions->op != DM_OP_RENEW && questions->op != DM_OP_POLL);
+    dm_mutex_lock(&all->lock);
     if (questions->op == DM_OP_RELEASE)
-        return submit_release(all, questions, done, user);
-    if (questions->op == DM_OP_RENEW)
-        return post_renewals(all, questions, count, done, user) != NULL;
-    DM_BUG(questions->op != DM_OP_POLL); /* a quorum is no part of another, and has a shorter way to ask */
-    return submit_polls(all, questions, count, done, user);
+        is_submitted = submit_release(all, questions, done, user);
+    else if (questions->op == DM_OP_RENEW)
+        is_submitted = post_renewals(all, questions, count, done, user) != NULL;
+    else
+        is_submitted = submit_polls(all, questions, count, done, user);
+    dm_mutex_unlock(&all->lock);
+    return is_submitted;
 }

@@ -51,40 +51,40 @@ static struct dm_question try_of(const struct dm_question *question)
  * Asks the servers that do not have the hold; later also those that want the text of the script.  Returns the servers
  * whose answers are to come.
  */
-static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_question *question, bool is_first)
+static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_question *try, bool is_first)
 {
-    const struct dm_question try = try_of(question);
-    struct dm_quorum_record *record;
+    struct dm_quorum_record *record = dm_quorum_find(all, try->attempt);
     int64_t now_ns = dm_clock_boot_ns();
-    unsigned open = 0;
 
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, question->attempt);
+    dm_assert_held(DM_RANK_QUORUM);
     for (int i = 0; record && i < all->count; i++) {
         bool must = is_first ? dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY
                              : record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN;
 
-        if (must && dm_store_is_able(all->children[i].store, question->place, DM_ASKS))
-            dm_quorum_post_acquire(record, &all->children[i], DM_QUORUM_TRY, &try);
-        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+        if (must && dm_store_is_able(all->children[i].store, try->place, DM_ASKS))
+            dm_quorum_post_acquire(record, &all->children[i], DM_QUORUM_TRY, try);
     }
-    dm_mutex_unlock(&all->lock);
-    return open;
+    return record ? dm_quorum_open_servers(record) : 0;
 }
 
 /*
  * Servers that do not have the hold yet also know of the death, and would report it to the next owner, so they are
  * asked once more.
  */
-static void join(struct dm_quorum_store *all, const struct dm_question *question, const struct dm_deadline *deadline)
+static DM_OWN_FRAME void join(struct dm_quorum_store *all, const struct dm_question *question,
+                              const struct dm_deadline *deadline)
 {
+    const struct dm_question try = try_of(question);
     struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_JOIN_NS);
-    unsigned open = ask_missing(all, question, true);
+    unsigned open;
 
+    dm_mutex_lock(&all->lock);
+    open = ask_missing(all, &try, true);
     while (open && dm_deadline_left_ns(&soon) > 0) {
-        dm_quorum_read(all, question->attempt, open, &soon);
-        open = ask_missing(all, question, false);
+        dm_quorum_read(all, try.attempt, open, &soon);
+        open = ask_missing(all, &try, false);
     }
+    dm_mutex_unlock(&all->lock);
 }
 
 /*

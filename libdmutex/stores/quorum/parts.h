@@ -105,9 +105,6 @@ bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enu
 /* Opens the ways that are closed. */
 void dm_quorum_want(struct dm_store *store, const struct dm_place *place, enum dm_way way);
 
-/* The same at some servers, a set of bits. */
-void dm_quorum_want_at(struct dm_quorum_store *all, unsigned servers, const struct dm_place *place, enum dm_way way);
-
 /* Waits until dm_quorum_is_able(). */
 bool dm_quorum_await_able(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                           const struct dm_deadline *deadline);
@@ -179,7 +176,10 @@ bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const s
 /* An answer to the attempt was taken: wakes the thread that sleeps until one comes. */
 void dm_quorum_note_news(struct dm_quorum_record *record);
 
-/* Without the lock: reads answers of the servers (a set of bits) for the attempt's thread, for a slice of time. */
+/* The servers, a set of bits, whose answer to the attempt is still to come. */
+unsigned dm_quorum_open_servers(const struct dm_quorum_record *record);
+
+/* Reads answers of the servers for the attempt's thread, for a slice of time.  Gives the lock up meanwhile. */
 void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned servers,
                     const struct dm_deadline *deadline);
 
@@ -199,9 +199,9 @@ bool dm_quorum_post_acquire(struct dm_quorum_record *record, struct dm_quorum_ch
 struct dm_quorum_record *dm_quorum_begin_leaving(struct dm_quorum_store *all, const struct dm_question *release,
                                                  int kept, unsigned *ret_servers);
 
-/* Returns the servers that the release could not be sent to.  The caller wants the ways there, without the lock. */
+/* Returns the servers that the release could not be sent to. `batch`: NULL if the thread reads the answers itself. */
 unsigned dm_quorum_post_releases(struct dm_quorum_store *all, struct dm_quorum_record *record,
-                                 const struct dm_question *release, unsigned servers);
+                                 const struct dm_question *release, unsigned servers, struct dm_quorum_batch *batch);
 
 /* What the answers to the release mean; NOTHING: not known yet. */
 struct dm_answer dm_quorum_release_answer(const struct dm_quorum_record *record, bool is_all);

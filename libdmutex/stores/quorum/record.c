@@ -113,6 +113,16 @@ struct dm_quorum_record *dm_quorum_open_record(struct dm_quorum_store *all, cons
     return record;
 }
 
+unsigned dm_quorum_open_servers(const struct dm_quorum_record *record)
+{
+    unsigned open = 0;
+
+    dm_assert_held(DM_RANK_QUORUM);
+    for (int i = 0; i < record->quorum.count; i++)
+        open |= dm_quorum_is_open(&record->quorum, i) ? 1u << i : 0;
+    return open;
+}
+
 /* ---- children ---------------------------------------------------------------------------- */
 
 void dm_quorum_note_sent(struct dm_quorum_child *child, int64_t now_ns)
@@ -232,15 +242,11 @@ static int choose(struct dm_quorum_store *all, uint64_t attempt, unsigned server
 /* Another thread may have read the answer without having called the handler yet. */
 static void nap_without_news(struct dm_quorum_store *all, uint64_t attempt, uint64_t news)
 {
-    struct dm_quorum_record *record;
+    struct dm_quorum_record *record = dm_quorum_find(all, attempt);
     struct dm_deadline until = dm_deadline_in_ms(NAP_MS);
 
-    dm_mutex_lock(&all->lock);
-    record = dm_quorum_find(all, attempt);
-    if (!record || record->news != news) {
-        dm_mutex_unlock(&all->lock);
+    if (!record || record->news != news)
         return;
-    }
     record->sleeper = dm_self_get();
     dm_mutex_unlock(&all->lock);
     dm_self_sleep(dm_self_get(), &until);
@@ -248,7 +254,6 @@ static void nap_without_news(struct dm_quorum_store *all, uint64_t attempt, uint
     record = dm_quorum_find(all, attempt);
     if (record)
         record->sleeper = NULL;
-    dm_mutex_unlock(&all->lock);
 }
 
 /*
@@ -259,17 +264,17 @@ void dm_quorum_read(struct dm_quorum_store *all, uint64_t attempt, unsigned serv
 {
     struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_NS);
     uint64_t news;
-    int chosen;
+    int chosen = choose(all, attempt, servers, &news);
 
-    dm_mutex_lock(&all->lock);
-    chosen = choose(all, attempt, servers, &news);
-    dm_mutex_unlock(&all->lock);
+    dm_assert_held(DM_RANK_QUORUM);
     if (chosen < 0)
         return;
+    dm_mutex_unlock(&all->lock);
     dm_store_drain(all->children[chosen].store, &slice);
     for (int i = 0; i < all->count; i++) {
         if (i != chosen && servers & 1u << i)
             dm_store_work(all->children[i].store);
     }
+    dm_mutex_lock(&all->lock);
     nap_without_news(all, attempt, news);
 }

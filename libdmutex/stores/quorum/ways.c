@@ -36,13 +36,8 @@ void dm_quorum_want(struct dm_store *store, const struct dm_place *place, enum d
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
 
-    dm_quorum_want_at(all, (1u << all->count) - 1, place, way);
-}
-
-void dm_quorum_want_at(struct dm_quorum_store *all, unsigned servers, const struct dm_place *place, enum dm_way way)
-{
     for (int i = 0; i < all->count; i++) {
-        if (servers & 1u << i && !dm_store_is_able(all->children[i].store, place, way))
+        if (!dm_store_is_able(all->children[i].store, place, way))
             dm_store_want(all->children[i].store, place, way);
     }
 }
