@@ -44,6 +44,7 @@ unit_store_tests = \
 unit_registers_tests = \
     tests/unit/test_apply \
     tests/unit/test_apply_losses \
+    tests/unit/test_apply_orders \
     tests/unit/test_apply_walk \
     tests/unit/test_errand \
     tests/unit/test_session \
@@ -98,7 +99,7 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
 tests_unit_test_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
 EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/names.h tests/unit/random.h \
-    tests/unit/url_parse.h tests/unit/valgrind.supp
+    tests/unit/search.h tests/unit/url_parse.h tests/unit/valgrind.supp
 
 # drivers of registers, on servers of their own; without the shared library
 if HAVE_POSTGRES

@@ -42,11 +42,16 @@ static enum dm_reg_place place_of(const struct dm_reg_name_value *value, int ind
 }
 
 /* D5: an attempt is the same one only in the same session. */
+static bool is_same(const struct dm_reg_name_value *value, int index, const struct dm_reg_ref *ref)
+{
+    return value->entries[index].attempt == ref->attempt &&
+           dm_reg_session_id_equals(session_of(value, index), &ref->session);
+}
+
 enum dm_reg_place dm_reg_find(const struct dm_reg_name_value *value, const struct dm_reg_ref *ref, int *ret_index)
 {
     for (int i = 0; i < entry_count(value); i++) {
-        if (value->entries[i].attempt == ref->attempt && !(value->entries[i].flags & IS_GONE) &&
-            dm_reg_session_id_equals(session_of(value, i), &ref->session)) {
+        if (is_same(value, i, ref) && !(value->entries[i].flags & IS_GONE)) {
             *ret_index = i;
             return place_of(value, i);
         }
@@ -119,16 +124,16 @@ static void remove_gone(struct work *work)
 /* To the attempt of an entry, unless it is the caller, whom the answer tells. */
 static struct dm_reg_notice *tell(struct work *work, int index, enum dm_reg_news news)
 {
-    const struct dm_reg_entry *entry = &work->value->entries[index];
     struct dm_reg_result *ret = work->ret;
-    const struct dm_reg_ref *me = &work->step->me;
-    bool is_caller = work->step->act != DM_REG_FORCE && entry->attempt == me->attempt &&
-                     dm_reg_session_id_equals(session_of(work->value, index), &me->session);
+    bool is_caller = work->step->act != DM_REG_FORCE && is_same(work->value, index, &work->step->me);
 
     if (is_caller || ret->notice_count == ret->notice_room)
         return &work->lost;
-    ret->notices[ret->notice_count] =
-        (struct dm_reg_notice){ .news = news, .session = *session_of(work->value, index), .attempt = entry->attempt };
+    ret->notices[ret->notice_count] = (struct dm_reg_notice){
+        .news = news,
+        .session = *session_of(work->value, index),
+        .attempt = work->value->entries[index].attempt,
+    };
     return &ret->notices[ret->notice_count++];
 }
 
@@ -467,7 +472,8 @@ static bool is_dead(const struct dm_reg_step *step, const struct dm_reg_session_
 
 /*
  * N2: the hold of a dead session ends as a death, unless perhaps nobody was inside.  C6: the dead leave the queue and
- * the conditions, too.  The marks of the sessions say which are dead.
+ * the conditions, too.  N12: an unlock that comes after its own session has died is no death.  The marks of the
+ * sessions say which are dead.
  */
 static void bury(struct work *work)
 {
@@ -476,7 +482,9 @@ static void bury(struct work *work)
     for (int i = 0; i < value->session_count; i++)
         value->sessions[i].mark = is_dead(work->step, &value->sessions[i].id);
     for (int i = 0; i < entry_count(value); i++) {
-        if (!(value->entries[i].flags & IS_GONE) && value->sessions[value->entries[i].session].mark)
+        bool is_released = work->step->act == DM_REG_RELEASE && is_same(value, i, &work->step->me);
+
+        if (!(value->entries[i].flags & IS_GONE) && value->sessions[value->entries[i].session].mark && !is_released)
             orphan(work, i);
     }
 }

@@ -173,6 +173,8 @@ static void test_step_leads_to_the_next_state_when_done_once_or_twice(void **sta
         ROW("a1r | b2 | ; died", RELEASE, "a1", DONE, "b2 | |"),
         ROW("a1r | b2 | c3:x ; died", RELEASE, "a1", DONE, "| | ; never", .end = DM_END_NOT_RECOVERABLE),
         ROW("a1 | b2 |", RELEASE, "b2", DONE, "a1 | |", .end = DM_END_DIED),
+        ROW("a1 | b2r |", RELEASE, "a1", DONE, "b2r | |", .dead = "a"), /* unlocked while it was certain */
+        ROW("a1 | b2r |", RELEASE, "a3", NOT_OWNER, "b2r | | ; died", .dead = "a"),
         /* C2: an unlock uses the signal up */
         ROW("d4+x | b2 | e5:x", RELEASE, "d4", DONE, "b2 | | e5:x"),
         /* C3: who drops a carrier moves the next sleeper */

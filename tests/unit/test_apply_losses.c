@@ -9,6 +9,7 @@
  * theirs; where one is taken out, such a state must be found.
  */
 #include "names.h"
+#include "search.h"
 
 #define PROCESSES 3
 #define CAPACITY 2
@@ -52,25 +53,7 @@ static struct {
     bool no_grace, claims_unsure, holds_go_on;
 } without;
 
-/* ---- the search -------------------------------------------------------------------------- */
-
-/* States found so far, by hashes of 64 bits, among which two of a million are hardly ever the same; 0: none. */
-#define FOUND_ROOM (1u << 21)
-static uint64_t *found;
-static struct state *stack;
-static unsigned state_count, stack_count, stack_room;
-static bool is_found;
-
-static uint64_t hash_of(const struct state *state)
-{
-    const uint8_t *bytes = (const uint8_t *)state;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < sizeof *state; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    hash = (hash ^ hash >> 29) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ? hash : 1;
-}
+static struct search search;
 
 static bool is_certain(const struct process *process)
 {
@@ -90,22 +73,8 @@ static bool is_too_much_held(const struct state *state)
 
 static void reach(const struct state *state)
 {
-    uint64_t hash = hash_of(state);
-    unsigned at = (unsigned)(hash >> 40) % FOUND_ROOM;
-
-    for (; found[at]; at = (at + 1) % FOUND_ROOM) {
-        if (found[at] == hash)
-            return;
-    }
-    assert_true(++state_count < FOUND_ROOM / 4 * 3);
-    found[at] = hash;
-    if (stack_count == stack_room) {
-        stack_room = stack_room ? 2 * stack_room : 1024;
-        stack = realloc(stack, stack_room * sizeof *stack);
-        assert_non_null(stack);
-    }
-    stack[stack_count++] = *state;
-    is_found = is_found || is_too_much_held(state);
+    if (search_reach(&search, state) && is_too_much_held(state))
+        search.is_found = true;
 }
 
 /* ---- steps on the value ------------------------------------------------------------------- */
@@ -336,7 +305,7 @@ static void lose_data(const struct state *from)
     reach(&state);
 }
 
-static void search(int of_processes, int of_lease, int of_sure)
+static bool is_found(int of_processes, int of_lease, int of_sure)
 {
     struct state state;
 
@@ -349,37 +318,31 @@ static void search(int of_processes, int of_lease, int of_sure)
         state.processes[i].conn = state.processes[i].has_session = 1;
         state.processes[i].sure[1] = (uint8_t)sure;
     }
-    memset(found, 0, FOUND_ROOM * sizeof *found);
-    state_count = stack_count = 0;
-    is_found = false;
+    search_begin(&search, sizeof state);
     reach(&state);
-    while (stack_count && !is_found) {
-        state = stack[--stack_count];
+    while (!search.is_found && search_next(&search, &state)) {
         for (int i = 0; i < processes; i++)
             go_on(&state, i);
         lose_data(&state);
         tick(state);
     }
-    print_message("# %u states\n", state_count);
+    print_message("# %u states\n", search.state_count);
+    return search.is_found;
 }
 
 /* ---- the tests --------------------------------------------------------------------------- */
 
-static int begin(void **state)
+static int begin_search(void **state)
 {
     (void)state;
-    found = calloc(FOUND_ROOM, sizeof *found);
     memset(&without, 0, sizeof without);
-    return !found;
+    return 0;
 }
 
-static int end(void **state)
+static int end_search(void **state)
 {
     (void)state;
-    free(found);
-    free(stack);
-    stack = NULL;
-    stack_room = 0;
+    search_end(&search);
     return 0;
 }
 
@@ -387,10 +350,8 @@ static int end(void **state)
 static void test_no_more_hold_than_can_when_data_are_lost(void **state)
 {
     (void)state;
-    search(3, 2, 1);
-    assert_false(is_found);
-    search(2, 3, 2);
-    assert_false(is_found);
+    assert_false(is_found(3, 2, 1));
+    assert_false(is_found(2, 3, 2));
 }
 
 /* D2: without a grace it does. */
@@ -398,8 +359,7 @@ static void test_too_many_hold_when_nobody_waits_for_quiet(void **state)
 {
     (void)state;
     without.no_grace = true;
-    search(2, 2, 1);
-    assert_true(is_found);
+    assert_true(is_found(2, 2, 1));
 }
 
 /* D4: if those claim who are not certain any more, it does. */
@@ -407,8 +367,7 @@ static void test_too_many_hold_when_a_claim_comes_after_certainty(void **state)
 {
     (void)state;
     without.claims_unsure = true;
-    search(2, 3, 2);
-    assert_true(is_found);
+    assert_true(is_found(2, 3, 2));
 }
 
 /* D4: if new beats lengthen holds that nobody has claimed, it does. */
@@ -416,17 +375,17 @@ static void test_too_many_hold_when_holds_go_on_without_a_claim(void **state)
 {
     (void)state;
     without.holds_go_on = true;
-    search(2, 3, 2);
-    assert_true(is_found);
+    assert_true(is_found(2, 3, 2));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_more_hold_than_can_when_data_are_lost, begin, end),
-        cmocka_unit_test_setup_teardown(test_too_many_hold_when_nobody_waits_for_quiet, begin, end),
-        cmocka_unit_test_setup_teardown(test_too_many_hold_when_a_claim_comes_after_certainty, begin, end),
-        cmocka_unit_test_setup_teardown(test_too_many_hold_when_holds_go_on_without_a_claim, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_more_hold_than_can_when_data_are_lost, begin_search, end_search),
+        cmocka_unit_test_setup_teardown(test_too_many_hold_when_nobody_waits_for_quiet, begin_search, end_search),
+        cmocka_unit_test_setup_teardown(test_too_many_hold_when_a_claim_comes_after_certainty, begin_search,
+                                        end_search),
+        cmocka_unit_test_setup_teardown(test_too_many_hold_when_holds_go_on_without_a_claim, begin_search, end_search),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
