@@ -143,7 +143,7 @@ class Page:
 
     def text(self):
         result = self.result
-        return f"""# libdmutex beside other locks
+        return f"""# libdmutex compared with other locks
 
 {self.origin()}
 

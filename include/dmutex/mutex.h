@@ -142,7 +142,7 @@ DMUTEX_API int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struc
  * of the lease ends the hold.
  *
  * Blocks until the server has answered, at most command_timeout.  When it has returned and no release is pending, the
- * mutex is free or has its next owner: a thread that is told of the return can get the mutex by trylock unless another
+ * mutex is free or has its next owner: a thread that learns of the return can get the mutex by trylock unless another
  * thread was quicker.
  *
  * Source: POSIX pthread_mutex_unlock(); "unlock" in doc/design/protocol.md.
