@@ -97,7 +97,8 @@ libdmutex_libconfig_la_SOURCES = \
     libdmutex/config/url_copy.c \
     libdmutex/config/url_options.c \
     libdmutex/config/url_parts.c \
-    libdmutex/config/url_parts.h
+    libdmutex/config/url_parts.h \
+    libdmutex/config/url_postgres.c
 
 # ---------------------------------------------------------------------------
 # core: decisions only

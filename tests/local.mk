@@ -37,6 +37,7 @@ unit_core_tests = \
 unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_url_cluster \
+    tests/unit/test_url_postgres \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
     tests/unit/test_ask \

@@ -315,7 +315,7 @@ static const char *meant(struct dm_part where)
             return others[i].sentence;
     }
     return "it does not begin with redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, "
-           "redis+cluster://, redis+quorum:// or \"local:\"";
+           "redis+cluster://, redis+quorum://, postgresql:// or \"local:\"";
 }
 
 /* True if, before the options, there is a complete login or certainly none: a password would follow a colon. */
@@ -334,6 +334,8 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
     bool found;
     struct dm_part where = dm_part_cut(&behind, '?', &found);
 
+    if (dm_url_is_postgres(text))
+        return dm_url_read_postgres(url, text, ret_reason);
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         const struct scheme *scheme = &schemes[i];
         size_t length = length_of(where, scheme->text);
@@ -402,6 +404,7 @@ void dm_url_free(struct dm_url *url)
     free(url->sentinel_password_file);
     free(url->user_file);
     free(url->password_file);
+    dm_login_wipe(url->database);
     free(url->prefix);
     free(url->servername);
     free(url->cacert);
@@ -434,6 +437,8 @@ void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
         snprintf(buf, size, "the Cluster of %s", first_place(url).text);
     else if (url->kind == DM_URL_QUORUM)
         snprintf(buf, size, "%d servers, %s the first", url->host_count, first_place(url).text);
+    else if (url->kind == DM_URL_POSTGRES)
+        dm_url_describe_postgres(url, buf, size);
     else
         snprintf(buf, size, "%s", url->path ? url->path : "local:");
 }

@@ -14,7 +14,8 @@ enum dm_url_kind {
     DM_URL_LOCAL,
     DM_URL_SENTINEL, /* one master with its replicas, and the sentinels that say which server the master is */
     DM_URL_CLUSTER,  /* several masters, each with some of the slots of a Cluster */
-    DM_URL_QUORUM    /* independent servers, of which a majority decides */
+    DM_URL_QUORUM,   /* independent servers, of which a majority decides */
+    DM_URL_POSTGRES  /* a database, which a register driver opens */
 };
 
 /* The most servers that a list may have. */
@@ -39,6 +40,7 @@ struct dm_url {
     char *user;         /* or NULL */
     char *password;     /* or NULL */
     char *user_file, *password_file; /* or NULL; absolute paths; the texts above are their first lines */
+    char *database;                  /* POSTGRES: the URL for libpq, which may have a password, without our options */
     char *prefix;
     unsigned db;
     unsigned connect_timeout_ms;
@@ -79,8 +81,8 @@ struct dm_place_text {
 struct dm_place_text dm_url_place(const char *host, const char *port);
 
 /*
- * For people, without secrets: "host:port", the socket's path, the first sentinel and the master's name, or the first
- * node of a Cluster.
+ * For people, without secrets: "host:port", the socket's path, the first sentinel and the master's name, the first node
+ * of a Cluster, or the first host of a database.
  */
 void dm_url_describe(const struct dm_url *url, char *buf, size_t size);
 

@@ -12,7 +12,6 @@
 #define PREFIX_MAX 64
 #define DB_MAX 999999
 #define WAIT_MAX 99
-#define TIMEOUT_MAX_MS 3600000 /* an hour */
 #define KEY_TOLD_MAX 40
 
 /* ASCII only: isalnum() accepts other bytes in some locales, and the keys of a URL must not depend on that. */
@@ -26,7 +25,7 @@ static bool is_of_prefix(char byte)
  * Checks the bytes before decoding, so escapes are refused, too: a prefix is part of each key, and should look there as
  * it does in the URL.
  */
-static bool set_prefix(struct dm_url *url, struct dm_part value)
+bool dm_url_set_prefix(struct dm_url *url, struct dm_part value)
 {
     if (value.length == 0 || value.length > PREFIX_MAX)
         return false;
@@ -94,12 +93,12 @@ static bool set_path(char **slot, const char *option, struct dm_part value, char
 
 static bool set_connect_timeout(struct dm_url *url, struct dm_part value)
 {
-    return dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->connect_timeout_ms);
+    return dm_part_number(value, 1, DM_URL_TIMEOUT_MAX_MS, &url->connect_timeout_ms);
 }
 
 static bool set_command_timeout(struct dm_url *url, struct dm_part value)
 {
-    return dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->command_timeout_ms);
+    return dm_part_number(value, 1, DM_URL_TIMEOUT_MAX_MS, &url->command_timeout_ms);
 }
 
 /* Refused for redis://HOST/DB, where the path has the number, so that no URL names two databases. */
@@ -140,7 +139,7 @@ static bool set_verify(struct dm_url *url, struct dm_part value)
 /* Only the kinds of URL with a default have this option. */
 static bool set_switch(struct dm_url *url, struct dm_part value)
 {
-    return url->switch_ms && dm_part_number(value, 1, TIMEOUT_MAX_MS, &url->switch_ms);
+    return url->switch_ms && dm_part_number(value, 1, DM_URL_TIMEOUT_MAX_MS, &url->switch_ms);
 }
 
 /* A quorum has no such option: its servers already do the work of replicas. */
@@ -171,7 +170,7 @@ static const struct option {
     { "connect_timeout", "1..3600000 milliseconds", set_connect_timeout },
     { "command_timeout", "1..3600000 milliseconds", set_command_timeout },
     { "db", "0..999999, of unix:// alone (redis://host/DB has it in the path)", set_db },
-    { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", set_prefix },
+    { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", dm_url_set_prefix },
     { "eviction", "\"allow\"", set_eviction },
     { "grace", "\"on\" or \"off\"", set_grace },
     { "tls", "\"yes\" or \"no\" (rediss:// always has it)", set_tls },

@@ -39,6 +39,16 @@ bool dm_part_number(struct dm_part part, unsigned least, unsigned most, unsigned
 /* Decodes into `*slot`, and frees the previous text.  False if dm_part_decode() fails. */
 bool dm_part_set(char **slot, struct dm_part value);
 
+#define DM_URL_TIMEOUT_MAX_MS 3600000 /* an hour */
+
+/* False for a value that cannot be a prefix. */
+bool dm_url_set_prefix(struct dm_url *url, struct dm_part value);
+
+/* True if libpq takes the text for a URL.  Its schemes are in small letters. */
+bool dm_url_is_postgres(struct dm_part text);
+bool dm_url_read_postgres(struct dm_url *url, struct dm_part text, char *ret_reason);
+void dm_url_describe_postgres(const struct dm_url *url, char *buf, size_t size);
+
 /*
  * Parses the options, name=value separated by '&'.  False with the reason. is_behind_login: a login has been parsed, so
  * the options cannot be part of one that lacks its '@'.

@@ -55,6 +55,17 @@ static bool check_keys(const char *url, char *ret_reason)
     return true;
 }
 
+/* Without its @, a login looks like a host and a port, and libpq would quote the port. */
+static bool check_port(struct dm_pg_settings *settings, char *ret_reason)
+{
+    const char *port = value_of(settings->options, "port");
+
+    if (!port || port[strspn(port, "0123456789,")] == '\0')
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "the port is not a number (a user and password end with an @)");
+    return false;
+}
+
 /* libpq counts in seconds, 0 and nothing being for ever.  Nobody waits that long for a lock's server. */
 static void read_timeout(struct dm_pg_settings *settings)
 {
@@ -101,6 +112,10 @@ bool dm_pg_settings_read(struct dm_pg_settings *settings, const struct dm_reg_pl
     }
     if (value_of(settings->options, "replication")) {
         snprintf(ret_reason, DM_REASON_ROOM, "a connection for replication cannot lock: remove the option replication");
+        dm_pg_settings_free(settings);
+        return false;
+    }
+    if (!check_port(settings, ret_reason)) {
         dm_pg_settings_free(settings);
         return false;
     }
