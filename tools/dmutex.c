@@ -12,7 +12,7 @@
 
 static const struct subcommand *const subcommands[] = {
     &subcommand_run, &subcommand_show,   &subcommand_list, &subcommand_break, &subcommand_wait,  &subcommand_token,
-    &subcommand_top, &subcommand_doctor, &subcommand_acl,  &subcommand_local, &subcommand_names,
+    &subcommand_top, &subcommand_doctor, &subcommand_acl,  &subcommand_sql,   &subcommand_local, &subcommand_names,
 };
 
 static const struct subcommand *find(const char *name)

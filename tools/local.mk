@@ -51,6 +51,7 @@ tools_dmutex_SOURCES = \
     tools/servant.c \
     tools/servant.h \
     tools/show.c \
+    tools/sql.c \
     tools/token.c \
     tools/tool.c \
     tools/tool.h \
@@ -61,7 +62,7 @@ tools_dmutex_SOURCES = \
     tools/waiting.c \
     tools/waiting.h
 tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $(HIREDIS_CFLAGS)
-tools_dmutex_LDADD = $(up_to_api)
+tools_dmutex_LDADD = $(up_to_api) libdmutex/libpostgres.la
 tools_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
 # For tracers and debuggers.

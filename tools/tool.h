@@ -34,7 +34,8 @@ struct subcommand {
 };
 
 extern const struct subcommand subcommand_acl, subcommand_break, subcommand_doctor, subcommand_list, subcommand_local,
-    subcommand_names, subcommand_run, subcommand_show, subcommand_token, subcommand_top, subcommand_wait;
+    subcommand_names, subcommand_run, subcommand_show, subcommand_sql, subcommand_token, subcommand_top,
+    subcommand_wait;
 
 /*
  * The next option, as in getopt_long(); -1 after the last.  On '?' getopt has reported the error, and the caller

@@ -588,6 +588,43 @@ static void test_settings_of_the_role_are_harmless(void **state)
     asker_end(other);
 }
 
+/* A role can lock in the tables that an admin has made, and needs no other right; --restored draws another epoch */
+static void test_statements_for_an_admin_are_enough(void **state)
+{
+    struct asker *asker;
+    char url[160], identity[DM_REG_IDENTITY_ROOM];
+    struct dm_reg_version version = absent;
+
+    (void)state;
+    pgserver_sql(server, "CREATE ROLE \"Odd \"\"role\"\"\" LOGIN");
+    command_run("exec tools/dmutex sql --prefix by.admin-1 postgresql 'Odd \"role\"'");
+    assert_status(0);
+    pgserver_sql(server, "%s", ran.output);
+    pgserver_sql(server, "%s", ran.output);
+    snprintf(url, sizeof url, "%s&user=Odd%%20%%22role%%22", server->url);
+    asker = asker_open(url, "by.admin-1", 0);
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->ready);
+    assert_outcome(asker_swap(asker, "n/a", &version, "x"), DM_REG_DONE);
+    assert_outcome(asker_delete(asker, "n/a", &version), DM_REG_DONE);
+    snprintf(identity, sizeof identity, "%s", asker->identity);
+
+    command_run("exec tools/dmutex sql --prefix by.admin-1 --restored postgresql");
+    assert_status(0);
+    pgserver_sql(server, "%s", ran.output);
+    assert_outcome(asker_read(asker, "n/a", NULL), DM_REG_UNKNOWN);
+    asker_until(asker, asker->ready == 2);
+    assert_string_not_equal(asker->identity, identity);
+    asker_end(asker);
+    command_run("exec tools/dmutex sql");
+    assert_status(64);
+    command_run("DMUTEX_URL='%s' exec tools/dmutex run n true", url);
+    assert_status(69);
+    assert_errors("cannot lock on PostgreSQL yet");
+    command_run("exec tools/dmutex sql --prefix 'a;b' postgresql");
+    assert_status(64);
+}
+
 /* Several processes that are the first make the tables together */
 static void test_tables_are_made_by_whoever_comes_first(void **state)
 {
@@ -780,6 +817,7 @@ static void test_bad_url_is_refused_without_its_secrets(void **state)
     assert_null(strstr(reason_of("postgresql://u:hush@h/db?prefix=x"), "hush"));
     assert_null(strstr(reason_of("postgresql://u:hu%sh@h/db"), "hu%"));
     assert_null(strstr(reason_of("postgresql://u:hush@h/db?hush2"), "hush2="));
+    assert_null(strstr(reason_of("postgresql://u:hush"), "hush"));
     assert_non_null(strstr(reason_of("postgresql://h/db?replication=database"), "replication"));
 }
 
@@ -838,6 +876,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_missing_rights_are_named),
         cmocka_unit_test(test_wrong_password_is_final),
         cmocka_unit_test(test_settings_of_the_role_are_harmless),
+        cmocka_unit_test(test_statements_for_an_admin_are_enough),
         cmocka_unit_test(test_tables_are_made_by_whoever_comes_first),
         cmocka_unit_test(test_tables_changed_by_hand),
         cmocka_unit_test(test_old_snapshot_is_told),
