@@ -78,6 +78,34 @@ start_redis()
     echo "redis-server $(redis-cli -s "$redis" info server | sed -n 's/^redis_version:\([^\r]*\).*/\1/p')"
 }
 
+# as_other COMMAND...: PostgreSQL and pgbouncer refuse to run as root.
+as_other()
+{
+    if [ "$(id -u)" = 0 ]; then
+        setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
+# start_postgres: of postgresql-15, on a socket in the folder $postgres, with everybody trusted.
+start_postgres()
+{
+    install_debian postgresql-15=15.18-0+deb12u1 postgresql-client-15=15.18-0+deb12u1 "$@"
+    bin=$debian/usr/lib/postgresql/15/bin
+    "$bin/postgres" --version || give_up "This finding needs the libraries of Debian's postgresql-15."
+    postgres=$scratch/postgres
+    chmod 755 "$scratch"
+    mkdir "$postgres"
+    [ "$(id -u)" != 0 ] || chown nobody:nogroup "$postgres"
+    # the programs are not where they were built for: the files of time zones and texts are beside them
+    as_other "$bin/initdb" -D "$postgres/data" -A trust -U postgres --locale=C -E UTF8 --no-sync >"$scratch/log" 2>&1 ||
+        give_up "initdb: $(tail -n 1 "$scratch/log")"
+    as_other "$bin/postgres" -D "$postgres/data" -k "$postgres" -c listen_addresses= >"$scratch/postgres.log" 2>&1 &
+    servers="$servers $!"
+    wait_for "$bin/psql" -h "$postgres" -U postgres -c 'SELECT 1'
+}
+
 # check SAID: succeeds if the file has the lines of the standard input.
 check()
 {
