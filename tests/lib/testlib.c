@@ -27,6 +27,19 @@ static void refuse_without_server(void)
     exit(2);
 }
 
+/*
+ * As from a terminal. A shell without job control ignores SIGINT and SIGQUIT in what it starts in the background, nohup
+ * ignores SIGHUP, Python SIGPIPE, and all programs of the tests would inherit that.
+ */
+static void heed_signals(void)
+{
+    struct sigaction action;
+
+    for (int number = 1; number <= SIGSYS; number++)
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            signal(number, SIG_DFL);
+}
+
 /* Ends in the same way as the child. */
 static void end_as(int status)
 {
@@ -82,6 +95,7 @@ void test_begin(int argc, char **argv)
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     refuse_without_server();
+    heed_signals();
     begin_below_a_reaper();
     keeper_begin();
 }
