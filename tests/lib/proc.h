@@ -18,7 +18,7 @@ pid_t proc_parent(pid_t id);
 /* True if the signal is pending for the process, or for its first thread. */
 bool proc_has_pending(pid_t id, int number);
 
-/* The memory of a process in KiB: "VmRSS" is in use now, "VmHWM" was the most. */
+/* The memory of a process in KiB: "RssAnon" and "RssFile" are in use now, "VmHWM" was the most of both. */
 long proc_kib(pid_t id, const char *kind);
 
 /* How many threads this process has. */

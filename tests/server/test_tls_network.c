@@ -267,7 +267,7 @@ static int count_reconnects(const char *url, const char *path)
     printf("%ld connections; from the %ldth on: %zd bytes, %ld pages, %d descriptors\n", times, times / 10, used, pages,
            descriptors);
     side_close(side);
-    return used > 100000 || pages > PAGES_MORE || descriptors != 0;
+    return used > 30000 || pages > PAGES_MORE || descriptors != 0;
 }
 
 static void test_nothing_leaks_when_the_connection_is_opened_again_and_again(void **state)
@@ -275,7 +275,9 @@ static void test_nothing_leaks_when_the_connection_is_opened_again_and_again(voi
     struct tls_server *other = tls_server_start("server", "no", NULL); /* all its connections are killed */
 
     (void)state;
-    command_run("exec %s --reconnect '%s' %s", program_path, other->url, other->server->path);
+    /* without the threads' caches of freed blocks, which malloc() counts as used, and which differ with the release */
+    command_run("GLIBC_TUNABLES=glibc.malloc.tcache_count=0 exec %s --reconnect '%s' %s", program_path, other->url,
+                other->server->path);
     assert_status(0);
     print_message("# %s", ran.output);
     tls_server_end(other);
