@@ -46,6 +46,7 @@ unit_registers_tests = \
     tests/unit/test_apply \
     tests/unit/test_apply_losses \
     tests/unit/test_apply_orders \
+    tests/unit/test_apply_wakeups \
     tests/unit/test_apply_walk \
     tests/unit/test_errand \
     tests/unit/test_session \

@@ -212,7 +212,7 @@ static void try_name(const uint8_t *bytes, size_t size, enum dm_reg_act act, uin
         size_once = pass(&value, once);
         check_name(&value, &step);
         step.upto = result.upto;
-        if (is_same_twice && (step.act != DM_REG_SIGNAL || step.upto)) {
+        if (is_same_twice && (step.act != DM_REG_SIGNAL || (step.upto && step.most > 1))) {
             dm_reg_apply(&value, &step, &result);
             must(!result.is_changed);
         }
