@@ -150,15 +150,15 @@ void doctor_join_facts(struct facts *facts, const struct facts *others)
 static const char *assumption_of(const struct doctor *doctor)
 {
     if (doctor->kind == DM_URL_SENTINEL)
-        return "a failover makes no second holder: if the sentinels know of it within half of the option switch (A8), "
-               "and leases are at least five times switch";
+        return "a failover creates no second holder: if the sentinels know of it within half of the option switch "
+               "(A8), and leases are at least five times switch";
     if (doctor->kind == DM_URL_CLUSTER)
-        return "a failover makes no second holder: if a master that is cut off stops before its replica is promoted, "
+        return "a failover creates no second holder: if a master that is cut off stops before its replica is promoted, "
                "leases are at least 2.5 times the option switch, and no slot leaves a new master within a lease and "
                "switch";
     if (doctor->kind == DM_URL_QUORUM)
-        return "the loss of servers makes no second holder: if fewer than half of them fail at one time";
-    return "a failover or restart makes no second holder: with one master behind the address";
+        return "the loss of servers creates no second holder: if fewer than half of them fail at one time";
+    return "a failover or restart creates no second holder: with one master behind the address";
 }
 
 static void judge(const struct doctor *doctor, struct promise ret_promises[5])
@@ -169,7 +169,7 @@ static void judge(const struct doctor *doctor, struct promise ret_promises[5])
     enum answer grace = doctor->url->has_grace ? facts->knows_birth : NO;
     const struct promise promises[5] = {
         { "P0", holder, "at most one live process holds a name" },
-        { "P1", holder, "a holder is told of a loss before another can hold the name" },
+        { "P1", holder, "a holder learns of a loss before another can hold the name" },
         { "P2", UNKNOWN, "the guarded data stay correct: if they refuse old tokens, which cannot be checked here" },
         { "P3", both(holder, grace), assumption_of(doctor) },
         { "P4", both(holder, facts->survives_power),

@@ -18,7 +18,7 @@ static const char *words_of_health(const struct seen *seen)
     case 0:
         return "";
     case 1:
-        return ", not given back";
+        return ", not released";
     default:
         return ", not recoverable";
     }

@@ -87,7 +87,7 @@ static const struct {
     const char *word, *sentence;
 } ends[] = {
     [DM_END_UNLOCKED] = { "unlocked", "unlocked" },
-    [DM_END_DIED] = { "died", "not given back: the holder died, stopped or was cut off" },
+    [DM_END_DIED] = { "died", "not released: the holder died, stopped or was cut off" },
     [DM_END_NOT_RECOVERABLE] = { "notrecoverable", "unlocked after a death without making the data consistent" },
     [DM_END_BROKEN] = { "broken", "broken by force" },
 };
@@ -133,7 +133,7 @@ static void print_queue(const struct seen *seen)
 static void print_health(const struct seen *seen)
 {
     if (seen->data.info.shown.health == 1)
-        puts("  health    not given back: a holder died, or the lock was broken; the next robust holder is told");
+        puts("  health    not released: a holder died, or the lock was broken; the next robust holder learns of it");
     else if (seen->data.info.shown.health == 2)
         puts("  health    not recoverable: destroy the mutex and set it up again");
 }

@@ -37,7 +37,7 @@
  *
  *     dmutex_lock(&ledger);
  *     while (is_empty())
- *         dcond_wait(&filled, &ledger);     // gives the mutex back, sleeps, owns it again
+ *         dcond_wait(&filled, &ledger);     // releases the mutex, sleeps, owns it again
  *     take_one();
  *     dmutex_unlock(&ledger);
  */
@@ -82,7 +82,7 @@ DMUTEX_API int dcond_destroy(dcond_t *cond);
 DMUTEX_API int dcond_getname_np(const dcond_t *cond, char *buf, size_t size);
 
 /*
- * Gives the mutex back, whatever its recursion depth, and waits for a signal, in one step: no signal can come in
+ * Releases the mutex, whatever its recursion depth, and waits for a signal, in one step: no signal can come in
  * between.  Returns owning the mutex at the same depth.  May return without a signal: call it in a loop that tests the
  * predicate.
  *
@@ -113,7 +113,7 @@ DMUTEX_API int dcond_wait(dcond_t *cond, dmutex_t *mutex);
 
 /*
  * Like dcond_wait(), but waits no longer than until the absolute time `abstime` on the condition variable's clock.  A
- * waiter that times out has also given the mutex back and acquired it again, which may take longer than `abstime`.
+ * waiter that times out has also released the mutex and acquired it again, which may take longer than `abstime`.
  *
  * Returns as dcond_wait(), or ETIMEDOUT: no signal came, and the caller owns the mutex (EOWNERDEAD takes precedence);
  * or EINVAL, nothing done, if tv_nsec is not in 0..999999999.

@@ -116,7 +116,7 @@ DMUTEX_API int dmutex_trylock(dmutex_t *mutex);
  * Returns as dmutex_lock(); ETIMEDOUT: not owned, never early, perhaps because the server could not be reached until
  * `abstime`; EINVAL if the call would have to wait and tv_nsec is not in 0..999999999.
  *
- * If the server does not answer around the deadline, the library gives a late grant back; until then, for at most a
+ * If the server does not answer around the deadline, the library releases a late grant; until then, for at most a
  * lease, other threads wait.
  *
  * Source: POSIX pthread_mutex_timedlock().
@@ -133,7 +133,7 @@ DMUTEX_API int dmutex_timedlock(dmutex_t *mutex, const struct timespec *abstime)
 DMUTEX_API int dmutex_clocklock(dmutex_t *mutex, clockid_t clock_id, const struct timespec *abstime);
 
 /*
- * Gives the mutex back, to the first waiter if there is one.  Touches no byte of *mutex once another thread can own
+ * Releases the mutex, to the first waiter if there is one.  Touches no byte of *mutex once another thread can own
  * the mutex: the last user may free the object immediately afterwards.
  *
  * Returns 0; EPERM, for every type, if the calling thread does not own the mutex: it has not locked it, or the hold was

@@ -92,7 +92,7 @@ static void test_doctor_finds_no_fault_when_the_cluster_works(void **state)
     assert_no_output("warn ");
     assert_no_output("fail ");
     assert_output("P0    yes ");
-    assert_output("P3    yes          a failover makes no second holder: if a master that is cut off stops before");
+    assert_output("P3    yes          a failover creates no second holder: if a master that is cut off stops before");
     assert_output("P4    no ");
 }
 

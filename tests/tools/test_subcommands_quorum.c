@@ -110,7 +110,8 @@ static void test_doctor_finds_no_fault_when_all_servers_work(void **state)
     assert_no_output("\nwarn ");
     assert_no_output("\nfail ");
     assert_output("P0    yes ");
-    assert_output("P3    yes          the loss of servers makes no second holder: if fewer than half of them fail at ");
+    assert_output(
+        "P3    yes          the loss of servers creates no second holder: if fewer than half of them fail at ");
 }
 
 static void test_doctor_warns_when_no_more_server_may_fail(void **state)

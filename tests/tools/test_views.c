@@ -100,7 +100,7 @@ static void test_show_says_how_a_hold_ended_when_nobody_holds(void **state)
     wait_until(!tool_is_held("t/dead"));
     command_run("exec $dmutex show t/dead");
     assert_output("  free\n");
-    assert_output("  health    not given back: a holder died, or the lock was broken; ");
+    assert_output("  health    not released: a holder died, or the lock was broken; ");
     command_run("exec $dmutex show --json t/dead");
     tool_check_json();
     assert_output("\"holder\":null");
@@ -129,7 +129,7 @@ static void assert_last(const char *name, pid_t pid, const char *sentence, const
     assert_output(line);
 }
 
-#define NOT_GIVEN_BACK "not given back: the holder died, stopped or was cut off"
+#define NOT_RELEASED "not released: the holder died, stopped or was cut off"
 
 static void test_show_names_the_last_holder_when_it_has_unlocked(void **state)
 {
@@ -173,7 +173,7 @@ static void test_show_names_the_last_holder_when_it_was_killed(void **state)
     actor_end(dead);
     wait_until(!tool_is_held("tt/dead"));
     for (int i = 0; i < 2; i++) {
-        assert_last("tt/dead", pid, NOT_GIVEN_BACK, "died");
+        assert_last("tt/dead", pid, NOT_RELEASED, "died");
         command_run("$dmutex show --json tt/dead | sed 's/.*\"held_ms\"://; s/[^0-9].*//'");
         held_ms[i] = atoi(ran.output);
         wait_until(side_int(the_server->side, "PTTL dmutex:{tt}:state:dead") < 7 * 24 * 3600000 - 3000);
@@ -204,7 +204,7 @@ static void test_show_names_the_last_holder_when_a_mutex_is_not_recoverable(void
     actor_do(dead, "0", "init tt/last robust");
     actor_do(dead, "0", "lock tt/last");
     actor_end(dead); /* exit() reports the death */
-    assert_last("tt/last", pid_of_dead, NOT_GIVEN_BACK, "died");
+    assert_last("tt/last", pid_of_dead, NOT_RELEASED, "died");
     actor_do(last, "0", "init tt/last robust");
     actor_do(last, "EOWNERDEAD", "lock tt/last");
     actor_do(last, "0", "unlock tt/last");
@@ -370,7 +370,7 @@ static void test_list_says_why_a_free_lock_is_listed(void **state)
     assert_null(strstr(ran.output, "tr/dead"));
     assert_output("\ntr/last  (free, not recoverable) ");
     command_run("exec $dmutex list -a 'tr/*'");
-    assert_output("\ntr/dead  (free, not given back) ");
+    assert_output("\ntr/dead  (free, not released) ");
     assert_output("\ntr/last  (free, not recoverable) ");
     command_run("exec $dmutex list -a --json 'tr/*'");
     tool_check_json();

@@ -28,7 +28,7 @@ local function tell_waiters(q, answer, lone)
   return answer
 end
 
--- The last hold of a free mutex.  One that was not given back ended with its lease.
+-- The last hold of a free mutex.  One that was not released ended with its lease.
 local function last_of(k, s, mark)
   if not s.hold then return s.ended or '' end
   return ended_text(s, mark == mark_without_death and 0 or 1, lapsed_ms(k, s, at))
