@@ -44,8 +44,10 @@ unit_store_tests = \
     tests/unit/test_verdict
 unit_registers_tests = \
     tests/unit/test_apply \
+    tests/unit/test_apply_doubt \
     tests/unit/test_apply_losses \
     tests/unit/test_apply_orders \
+    tests/unit/test_apply_shared \
     tests/unit/test_apply_wakeups \
     tests/unit/test_apply_walk \
     tests/unit/test_errand \
@@ -100,8 +102,8 @@ tests_unit_test_pacing_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=dm_alarm_set
 tests_unit_test_race_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo
 tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b_loc
-EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/names.h tests/unit/random.h \
-    tests/unit/search.h tests/unit/url_parse.h tests/unit/valgrind.supp
+EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/name_steps.h tests/unit/names.h \
+    tests/unit/random.h tests/unit/search.h tests/unit/url_parse.h tests/unit/valgrind.supp
 
 # drivers of registers, on servers of their own; without the shared library
 if HAVE_POSTGRES

@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* registers/apply: the lock protocol of one name.  Each step is done twice, and each value passes through its bytes. */
-#include "names.h"
-
-static struct dm_reg_name_value name;
-
-static int empty_name(void **state)
-{
-    (void)state;
-    dm_reg_writer_init(&names_writer);
-    dm_reg_name_init(&name);
-    return 0;
-}
-
-static int free_name(void **state)
-{
-    (void)state;
-    dm_reg_name_free(&name);
-    return 0;
-}
+#include "name_steps.h"
 
 /* ---- the table --------------------------------------------------------------------------- */
 
@@ -44,9 +27,9 @@ struct row {
 static void do_row(const struct row *row)
 {
     struct dm_reg_session_id dead[8];
-    struct dm_reg_step step = step_by(row->act, row->who);
     char shown[TEXT_ROOM];
 
+    on(row->before, row->act, row->who);
     step.end = row->end;
     step.is_robust = row->is_robust;
     step.is_anonymous = row->is_anonymous;
@@ -57,11 +40,9 @@ static void do_row(const struct row *row)
     for (const char *letter = row->dead; letter && *letter; letter++)
         dead[step.dead_count++] = session_of_letter(*letter);
     step.dead = dead;
-    dm_reg_name_free(&name);
-    set_name(&name, row->before);
     if (!*row->before)
         step.quiet_ms = LEASE_MS;
-    apply_twice(&name, &step);
+    go();
     if (!is_name(&name, row->after) || result.answer.verdict != row->verdict) {
         show_name(&name, shown);
         fail_msg("\"%s\", act %d by %s: \"%s\", verdict %d", row->before, row->act, row->who, shown,
@@ -195,21 +176,6 @@ static void test_step_leads_to_the_next_state_when_done_once_or_twice(void **sta
 }
 
 /* ---- numbers ----------------------------------------------------------------------------- */
-
-static struct dm_reg_step step;
-
-/* A step of somebody on a name, once or twice. */
-static void on(const char *text, enum dm_reg_act act, const char *who)
-{
-    dm_reg_name_free(&name);
-    set_name(&name, text);
-    step = step_by(act, who);
-}
-
-static void go(void)
-{
-    apply_twice(&name, &step);
-}
 
 /* N11: tokens go on by ones, whatever the clock says and the process has seen. */
 static void test_token_is_the_next_when_the_name_is_settled(void **state)
@@ -749,273 +715,6 @@ static void test_condition_is_refused_when_its_name_is_no_key(void **state)
     }
 }
 
-/* ---- doubt ------------------------------------------------------------------------------- */
-
-struct doubt {
-    const char *before;
-    enum dm_reg_act act;
-    const char *who;
-    uint64_t quiet_ms;
-    enum dm_verdict verdict;
-    const char *after;
-};
-
-/*
- * D1: where the data may be older than what was done, nothing is granted, D2: until the mark has been quiet for a
- * lease.  D6: then what belongs to other data leaves, and a hold that nobody has claimed is a death.
- */
-static void test_nothing_is_granted_when_the_name_is_in_doubt(void **state)
-{
-    static const struct doubt rows[] = {
-        /* in doubt */
-        { "", DM_REG_ACQUIRE, "b2", LEASE_MS - 1, DM_SAYS_QUEUED, "| b2 | ; doubt" },
-        { "| | ; doubt", DM_REG_ACQUIRE, "b2", LEASE_MS - 1, DM_SAYS_QUEUED, "| b2 | ; doubt" },
-        { "| | ; doubt", DM_REG_TRY, "b2", LEASE_MS - 1, DM_SAYS_BUSY, "| | ; doubt" },
-        { "", DM_REG_TRY, "b2", LEASE_MS - 1, DM_SAYS_BUSY, "" },
-        { "A1 | | ; doubt", DM_REG_RELEASE, "A1", LEASE_MS - 1, DM_SAYS_DONE, "| | ; doubt" },
-        { "A1 | C3 b2 | ; doubt", DM_REG_RELEASE, "A1", LEASE_MS - 1, DM_SAYS_DONE, "| C3 b2 | ; doubt" },
-        { "A1 | C3 b2 | ; doubt", DM_REG_RELEASE, "a1", LEASE_MS - 1, DM_SAYS_NOT_OWNER, "A1 | C3 b2 | ; doubt" },
-        { "A1 | C3 b2 | ; doubt", DM_REG_CANCEL, "b2", LEASE_MS - 1, DM_SAYS_DONE, "A1 | C3 | ; doubt" },
-        { "| C3 b2 | ; doubt", DM_REG_SERVE, "b2", LEASE_MS - 1, DM_SAYS_QUEUED, "| C3 b2 | ; doubt" },
-        { "A1 | | B2:x ; doubt", DM_REG_COND_CANCEL, "B2", 0, DM_SAYS_QUEUED, "A1 | B2 | ; doubt" },
-        { "A1 | b2 | ; doubt", DM_REG_FORCE, "", 0, DM_SAYS_DONE, "| b2 | ; died doubt" },
-        /* a hold of other data is not believed */
-        { "A1 | | ; doubt", DM_REG_SERVE, "A1", 0, DM_SAYS_UNKNOWN, "A1 | | ; doubt" },
-        { "A1r | | ; died doubt", DM_REG_CONSISTENT, "A1", 0, DM_SAYS_UNKNOWN, "A1r | | ; died doubt" },
-        { "A1 | | ; doubt", DM_REG_MARK, "A1", 0, DM_SAYS_UNKNOWN, "A1 | | ; doubt" },
-        { "A1 | | ; doubt", DM_REG_CANCEL, "A1", 0, DM_SAYS_DONE, "| | ; doubt" },
-        /* D5: the attempt alone is not the same one */
-        { "A1 | | ; doubt", DM_REG_ACQUIRE, "a1", 0, DM_SAYS_QUEUED, "A1 | a1 | ; doubt" },
-        { "A1 | | ; doubt", DM_REG_SERVE, "a1", LEASE_MS, DM_SAYS_UNKNOWN, "| | ; died" },
-        /* quiet */
-        { "", DM_REG_ACQUIRE, "b2", LEASE_MS, DM_SAYS_OWNED, "b2 | |" },
-        { "| | ; doubt", DM_REG_ACQUIRE, "b2", LEASE_MS, DM_SAYS_OWNED, "b2 | |" },
-        { "| | ; doubt", DM_REG_TRY, "b2", LEASE_MS, DM_SAYS_OWNED, "b2 | |" },
-        { "A1 | C3 b2r | D4:x ; doubt", DM_REG_SERVE, "b2", LEASE_MS, DM_SAYS_OWNED, "b2r | | ; died" },
-        { "A1k | C3 b2r | D4:x ; doubt", DM_REG_SERVE, "b2", LEASE_MS, DM_SAYS_OWNED, "b2r | |" },
-        { "A1 | C3 b2 e5 | ; doubt", DM_REG_CANCEL, "b2", LEASE_MS, DM_SAYS_OWNED, "b2 | e5 |" },
-        { "A1 | C3 b2 e5 | ; doubt", DM_REG_CANCEL, "e5", LEASE_MS, DM_SAYS_DONE, "b2 | |" },
-        { "| b2 | ; doubt", DM_REG_SERVE, "", LEASE_MS, DM_SAYS_UNKNOWN, "| b2 | ; doubt" }, /* of no lease */
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char shown[TEXT_ROOM];
-
-        on(rows[i].before, rows[i].act, rows[i].who);
-        step.quiet_ms = rows[i].quiet_ms;
-        go();
-        if (*rows[i].before == '\0' && *rows[i].after && name.identity == 0)
-            name.identity = FORMER; /* in no data yet: shown alike */
-        show_name(&name, shown);
-        if (!is_name(&name, rows[i].after) || result.answer.verdict != rows[i].verdict)
-            fail_msg("\"%s\", act %d by %s: \"%s\", verdict %d", rows[i].before, rows[i].act, rows[i].who, shown,
-                     result.answer.verdict);
-    }
-}
-
-/* D2: a lock needs a quiet of its lease, and of any lease that the copy shows; the answer says what lacks. */
-static void test_grace_is_as_long_as_the_longest_lease_when_the_name_is_in_doubt(void **state)
-{
-    (void)state;
-    on("| | ; doubt", DM_REG_TRY, "b2");
-    step.quiet_ms = 3000;
-    go();
-    assert_int_equal(result.answer.grace_ms, LEASE_MS - 3000);
-    on("A1 | | ; doubt", DM_REG_TRY, "b2");
-    name.sessions[0].id.lease_ms = 3 * LEASE_MS;
-    step.quiet_ms = LEASE_MS;
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_BUSY);
-    assert_int_equal(result.answer.grace_ms, 2 * LEASE_MS);
-    step.act = DM_REG_ACQUIRE;
-    go();
-    assert_int_equal(result.answer.remaining_ms, 3 * LEASE_MS);
-    step.quiet_ms = 3 * LEASE_MS;
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_OWNED);
-}
-
-static void claim(const char *text, const char *who, uint64_t token)
-{
-    on(text, DM_REG_CLAIM, who);
-    step.token = token;
-    go();
-}
-
-/* D4: a claim takes its place over whatever the copy says, with the higher token; it settles the name. */
-static void test_claim_settles_the_name_when_it_is_in_doubt(void **state)
-{
-    static const struct {
-        const char *before, *after;
-    } rows[] = {
-        { "", "a1 | |" },
-        { "| | ; doubt", "a1 | |" },
-        { "A1 | | ; doubt", "a1 | |" },
-        { "B7 | A1 c3 | ; doubt", "a1 | c3 |" },
-        { "B7+x | C3 | A1:x D4:x ; doubt", "a1 | |" },
-        { "A1r | c3 | ; died doubt", "a1 | c3 | ; died" },
-        { "| | ; never doubt", "a1 | |" }, /* somebody has cleared it, or nobody could hold */
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        claim(rows[i].before, "a1", LAST_TOKEN + 20);
-        assert_name(&name, rows[i].after);
-        assert_int_equal(result.answer.verdict, DM_SAYS_OWNED);
-        assert_int_equal(result.answer.token, LAST_TOKEN + 20);
-        assert_int_equal(name.token, LAST_TOKEN + 20);
-    }
-    claim("| | ; doubt", "a1", LAST_TOKEN - 3);
-    assert_int_equal(result.answer.token, LAST_TOKEN - 3);
-    assert_int_equal(name.token, LAST_TOKEN);
-}
-
-/* D4: once somebody else has settled the name, a hold that it does not have is lost. */
-static void test_claim_is_lost_when_the_name_is_settled(void **state)
-{
-    static const char *const texts[] = { "b2 | |", "| |", "b2 | a1 |" };
-
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        claim(texts[i], "a1", LAST_TOKEN + 20);
-        assert_int_equal(result.answer.verdict, DM_SAYS_UNKNOWN);
-        assert_name(&name, texts[i]);
-    }
-    claim("a1 | b2 |", "a1", LAST_TOKEN); /* repeated */
-    assert_int_equal(result.answer.verdict, DM_SAYS_OWNED);
-    claim("| | ; doubt", "a1", 0);
-    assert_int_equal(result.answer.verdict, DM_SAYS_REFUSED);
-}
-
-/* ---- the family -------------------------------------------------------------------------- */
-
-static void on_shared(const char *text, enum dm_reg_act act, const char *who, uint32_t weight)
-{
-    on(text, act, who);
-    name.kind = step.kind = DM_REG_SEMAPHORE;
-    name.capacity = step.capacity = 3;
-    step.weight = weight;
-}
-
-/* N1: while the head of the queue fits, it holds; nobody passes it. */
-static void test_head_holds_while_it_fits_when_a_lock_is_shared(void **state)
-{
-    static const struct {
-        const char *before;
-        enum dm_reg_act act;
-        const char *who;
-        uint32_t weight;
-        enum dm_verdict verdict;
-        const char *after;
-    } rows[] = {
-        { "a1 | |", DM_REG_ACQUIRE, "b2", 1, DM_SAYS_OWNED, "a1 b2 | |" },
-        { "a1 b2 | |", DM_REG_ACQUIRE, "c3", 3, DM_SAYS_QUEUED, "a1 b2 | c3w3 |" },
-        { "a1 b2 | c3w3 |", DM_REG_ACQUIRE, "d4", 1, DM_SAYS_QUEUED, "a1 b2 | c3w3 d4 |" },
-        { "a1 b2 | c3w3 |", DM_REG_TRY, "d4", 1, DM_SAYS_BUSY, "a1 b2 | c3w3 |" },
-        { "a1 b2 | |", DM_REG_TRY, "d4", 1, DM_SAYS_OWNED, "a1 b2 d4 | |" },
-        { "a1 b2 | |", DM_REG_TRY, "d4", 2, DM_SAYS_BUSY, "a1 b2 | |" },
-        { "a1 b2 | c3w3 d4 |", DM_REG_RELEASE, "a1", 0, DM_SAYS_DONE, "b2 | c3w3 d4 |" },
-        { "b2 | c3w3 d4 |", DM_REG_RELEASE, "b2", 0, DM_SAYS_DONE, "c3w3 | d4 |" },
-        { "c3w3 | d4 e5 f6w3 g7 |", DM_REG_RELEASE, "c3", 0, DM_SAYS_DONE, "d4 e5 | f6w3 g7 |" },
-        { "a1 b2 | c3w3 d4 |", DM_REG_CANCEL, "c3", 0, DM_SAYS_DONE, "a1 b2 d4 | |" },
-        { "a1 | |", DM_REG_ACQUIRE, "b2", 4, DM_SAYS_REFUSED, "a1 | |" },
-        { "a1 | |", DM_REG_ACQUIRE, "b2", 0, DM_SAYS_REFUSED, "a1 | |" },
-        { "a1 b2 | c3w3 |", DM_REG_FORCE, "a1", 0, DM_SAYS_DONE, "b2 | c3w3 |" },
-        { "a1 b2 | c3w3r |", DM_REG_FORCE, "", 0, DM_SAYS_DONE, "c3w3r | |" },
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        on_shared(rows[i].before, rows[i].act, rows[i].who, rows[i].weight);
-        go();
-        assert_name(&name, rows[i].after);
-        assert_int_equal(result.answer.verdict, rows[i].verdict);
-    }
-}
-
-/* Each hold dies alone and frees its part; only the death of one that had the whole is told. */
-static void test_death_is_noted_when_the_holder_had_the_whole(void **state)
-{
-    struct dm_reg_session_id dead = session_of_letter('a');
-
-    (void)state;
-    on_shared("a1 b2 | c3r |", DM_REG_SERVE, "c3", 0);
-    name.entries[1].weight = 2;
-    step.dead = &dead;
-    step.dead_count = 1;
-    go();
-    assert_name(&name, "b2w2 c3r | |");
-    on_shared("a1w3 | c3r |", DM_REG_SERVE, "c3", 0);
-    step.dead = &dead;
-    step.dead_count = 1;
-    go();
-    assert_name(&name, "c3r | | ; died");
-    on_shared("c3 | | ; died", DM_REG_CONSISTENT, "c3", 0); /* a reader does not mend, and does not hide the death */
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_UNKNOWN);
-    on_shared("| | ; died", DM_REG_ACQUIRE, "c3", 1);
-    go();
-    assert_name(&name, "c3 | | ; died");
-    on_shared("c3r | | ; died", DM_REG_RELEASE, "c3", 1);
-    step.end = DM_END_NOT_RECOVERABLE;
-    go();
-    assert_name(&name, "| | ; died");
-}
-
-/* D4: with a part, others may be certain, too: a claim leaves the doubt, and holds of other data that fit. */
-static void test_claim_leaves_the_doubt_when_it_has_a_part(void **state)
-{
-    (void)state;
-    on_shared("A1 B2 | C3 d4 | ; doubt", DM_REG_CLAIM, "a1", 1);
-    step.token = LAST_TOKEN;
-    go();
-    assert_name(&name, "B2 a1 | C3 d4 | ; doubt");
-    step.me = ref_of("b2");
-    go();
-    assert_name(&name, "a1 b2 | C3 d4 | ; doubt");
-    on_shared("C3w3 | | ; doubt", DM_REG_CLAIM, "a1", 1); /* it had ended before the claim's hold began */
-    step.token = LAST_TOKEN;
-    go();
-    assert_name(&name, "a1 | | ; doubt");
-    step.me = ref_of("b2");
-    step.weight = 3; /* both cannot be certain */
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_UNKNOWN);
-    step.me = ref_of("a1");
-    step.act = DM_REG_RELEASE;
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_DONE);
-    assert_name(&name, "| | ; doubt");
-}
-
-/* A name has one kind and one capacity, which its first use has chosen. */
-static void test_step_is_refused_when_the_name_has_another_capacity(void **state)
-{
-    (void)state;
-    on_shared("a1 | |", DM_REG_ACQUIRE, "b2", 1);
-    step.capacity = 4;
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_REFUSED);
-    assert_non_null(strstr(result.reason, "another"));
-    step.capacity = 3;
-    step.kind = DM_REG_RWLOCK;
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_REFUSED);
-    step.act = DM_REG_FORCE; /* tools take it as it is */
-    step.capacity = 0;
-    step.me = ref_of("a1");
-    go();
-    assert_int_equal(result.answer.verdict, DM_SAYS_DONE);
-    on("", DM_REG_ACQUIRE, "b2");
-    step.kind = DM_REG_RWLOCK;
-    step.capacity = step.weight = DM_REG_RWLOCK_CAPACITY;
-    step.quiet_ms = LEASE_MS;
-    go();
-    assert_int_equal(name.kind, DM_REG_RWLOCK);
-    assert_int_equal(name.capacity, DM_REG_RWLOCK_CAPACITY);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1055,15 +754,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sleepers_are_counted_when_a_condition_is_bound_anew, empty_name,
                                         free_name),
         cmocka_unit_test_setup_teardown(test_condition_is_refused_when_its_name_is_no_key, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_nothing_is_granted_when_the_name_is_in_doubt, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_grace_is_as_long_as_the_longest_lease_when_the_name_is_in_doubt,
-                                        empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_claim_settles_the_name_when_it_is_in_doubt, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_claim_is_lost_when_the_name_is_settled, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_head_holds_while_it_fits_when_a_lock_is_shared, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_death_is_noted_when_the_holder_had_the_whole, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_claim_leaves_the_doubt_when_it_has_a_part, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_step_is_refused_when_the_name_has_another_capacity, empty_name, free_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
