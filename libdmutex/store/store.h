@@ -101,7 +101,8 @@ enum dm_op {
     /* Leaves the queue, unless the attempt owns.  OWNED, DONE (the attempt no longer waits), REFUSED or NOTHING. */
     DM_OP_CANCEL,
     /*
-     * DONE, with is_wanted if a poll must serve the remaining waiters; NOT_OWNER: the attempt neither owned nor waited;
+     * Gives a hold back, or leaves the queue.  DONE, with is_wanted if a poll must serve the remaining waiters;
+     * NOT_OWNER: the attempt neither owned nor waited;
      * AGAIN, REFUSED, NO_MEMORY or NOTHING: to be sent again.
      */
     DM_OP_RELEASE,

@@ -145,8 +145,8 @@ bool dm_redis_write_acquire(const struct dm_writing *writing, struct dm_args *ar
     const struct dm_question *question = writing->questions;
     int owed_count = question->acquire.owed_count;
 
-    if (!dm_redis_begin_call(writing, args, dm_redis_count_keys(question), 8 + owed_count,
-                             8 + OWED_NUMBERS * owed_count))
+    if (!dm_redis_begin(args, writing->script, dm_redis_count_keys(question), 8 + owed_count,
+                        8 + OWED_NUMBERS * owed_count))
         return false;
     dm_redis_identify(writing->texts->who, writing->store, question->thread, question->attempt);
     dm_redis_put_all_keys(args, question);
@@ -171,7 +171,7 @@ bool dm_redis_write_cancel(const struct dm_writing *writing, struct dm_args *arg
 {
     const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin_call(writing, args, DM_KEY_COUNT, 4, 3))
+    if (!dm_redis_begin(args, writing->script, DM_KEY_COUNT, 4, 3))
         return false;
     dm_redis_identify(writing->texts->who, writing->store, question->thread, question->attempt);
     dm_redis_put_keys(args, question->place, DM_KEY_COUNT);
@@ -202,7 +202,7 @@ bool dm_redis_write_release(const struct dm_writing *writing, struct dm_args *ar
     enum dm_end end = question->release.end;
     char *ended = writing->texts->other;
 
-    if (!dm_redis_begin_call(writing, args, dm_redis_count_keys(question), end == DM_END_UNLOCKED ? 4 : 5, 3))
+    if (!dm_redis_begin(args, writing->script, dm_redis_count_keys(question), end == DM_END_UNLOCKED ? 4 : 5, 3))
         return false;
     args->is_for_ending = true;
     args->is_news_first = question->is_contested;
@@ -259,7 +259,7 @@ bool dm_redis_write_polls(const struct dm_writing *writing, struct dm_args *args
 
     for (int i = 0; i < count; i++)
         keys += dm_redis_count_keys(&polls[i]);
-    if (!dm_redis_begin_call(writing, args, keys, 2 + count * 7, 2 + count * 4))
+    if (!dm_redis_begin(args, writing->script, keys, 2 + count * 7, 2 + count * 4))
         return false;
     for (int i = 0; i < count; i++)
         dm_redis_put_all_keys(args, &polls[i]);
@@ -298,7 +298,7 @@ bool dm_redis_write_renewals(const struct dm_writing *writing, struct dm_args *a
 {
     int count = writing->count;
 
-    if (!dm_redis_begin_call(writing, args, count * RENEW_KEYS, count * 8, count * 3))
+    if (!dm_redis_begin(args, writing->script, count * RENEW_KEYS, count * 8, count * 3))
         return false;
     for (int i = 0; i < count; i++)
         dm_redis_put_keys(args, writing->questions[i].place, RENEW_KEYS);

@@ -18,7 +18,7 @@ bool dm_redis_write_cond_wait(const struct dm_writing *writing, struct dm_args *
     const struct dm_leaving *leave = &question->leave;
     char *hold = writing->texts->other, *waiter = writing->texts->who;
 
-    if (!dm_redis_begin_call(writing, args, dm_redis_count_keys(question), 10, 6))
+    if (!dm_redis_begin(args, writing->script, dm_redis_count_keys(question), 10, 6))
         return false;
     dm_redis_identify(hold, writing->store, leave->thread, leave->attempt);
     dm_redis_write_hold(waiter, writing->store, question->thread, question->attempt, question->lease_ms, DM_MARK_NONE);
@@ -41,7 +41,7 @@ bool dm_redis_write_cond_cancel(const struct dm_writing *writing, struct dm_args
     const struct dm_question *question = writing->questions;
     char *waiter = writing->texts->who;
 
-    if (!dm_redis_begin_call(writing, args, dm_redis_count_keys(question), 7, 5))
+    if (!dm_redis_begin(args, writing->script, dm_redis_count_keys(question), 7, 5))
         return false;
     dm_redis_write_hold(waiter, writing->store, question->thread, question->attempt, question->lease_ms, DM_MARK_NONE);
     dm_redis_put_all_keys(args, question);
@@ -76,7 +76,7 @@ bool dm_redis_write_cond_signal(const struct dm_writing *writing, struct dm_args
 {
     const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin_call(writing, args, DM_COND_KEY_COUNT + (question->place ? DM_KEY_COUNT : 0), 5, 4))
+    if (!dm_redis_begin(args, writing->script, DM_COND_KEY_COUNT + (question->place ? DM_KEY_COUNT : 0), 5, 4))
         return false;
     dm_redis_put_keys(args, question->condition, DM_COND_KEY_COUNT);
     if (question->place)
@@ -130,7 +130,7 @@ bool dm_redis_write_cond_drop(const struct dm_writing *writing, struct dm_args *
 {
     const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin_call(writing, args, DM_COND_KEY_COUNT, 1, 0))
+    if (!dm_redis_begin(args, writing->script, DM_COND_KEY_COUNT, 1, 0))
         return false;
     dm_redis_put_keys(args, question->condition, DM_COND_KEY_COUNT);
     dm_args_text(args, question->is_anonymous ? "delete" : "look");

@@ -19,7 +19,7 @@ bool dm_redis_write_consistent(const struct dm_writing *writing, struct dm_args 
 {
     const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin_call(writing, args, 1, 1, 0))
+    if (!dm_redis_begin(args, writing->script, 1, 1, 0))
         return false;
     dm_redis_identify(writing->texts->who, writing->store, question->thread, question->attempt);
     dm_args_bytes(args, question->place->text[DM_KEY_STATE], question->place->length[DM_KEY_STATE]);
@@ -44,7 +44,7 @@ bool dm_redis_write_force(const struct dm_writing *writing, struct dm_args *args
 {
     const struct dm_place *keys = writing->questions->place;
 
-    if (!dm_redis_begin_call(writing, args, DM_KEY_COUNT, 2, 2))
+    if (!dm_redis_begin(args, writing->script, DM_KEY_COUNT, 2, 2))
         return false;
     dm_redis_put_keys(args, keys, DM_KEY_COUNT);
     dm_args_text(args, keys->inbox);
@@ -66,7 +66,7 @@ bool dm_redis_write_drop(const struct dm_writing *writing, struct dm_args *args)
 {
     const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin_call(writing, args, DM_KEY_COUNT, 2, 0))
+    if (!dm_redis_begin(args, writing->script, DM_KEY_COUNT, 2, 0))
         return false;
     dm_redis_put_keys(args, question->place, DM_KEY_COUNT);
     dm_args_text(args, question->is_anonymous ? "delete" : "clean");
@@ -161,7 +161,7 @@ bool dm_redis_write_info(const struct dm_writing *writing, struct dm_args *args)
 {
     const struct dm_question *question = writing->questions;
 
-    if (!dm_redis_begin_call(writing, args, 3, 3, 3))
+    if (!dm_redis_begin(args, writing->script, 3, 3, 3))
         return false;
     dm_redis_identify(writing->texts->who, writing->store, question->thread, question->attempt);
     dm_redis_put_keys(args, question->place, 3);

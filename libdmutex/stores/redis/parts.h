@@ -124,6 +124,7 @@ enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_member *at, struc
 /* Questions to be written: several only of renewals and polls. */
 struct dm_writing {
     const struct dm_store *store;
+    struct dm_script script; /* of the operation */
     const struct dm_question *questions;
     int count;
     struct dm_texts *texts; /* one for each */
@@ -148,11 +149,11 @@ dm_read_fn dm_redis_read_attempt, dm_redis_read_release, dm_redis_read_renewal, 
     dm_redis_read_consistent, dm_redis_read_force, dm_redis_read_drop, dm_redis_read_info, dm_redis_read_cond_cancel,
     dm_redis_read_cond_signal;
 
-/* The script of an operation, and the beginning of its call. */
 struct dm_script dm_redis_script(const struct dm_store *store, enum dm_op op);
-bool dm_redis_begin_call(const struct dm_writing *writing, struct dm_args *args, int keys, int arguments, int numbers);
 
-bool dm_redis_write(const struct dm_writing *writing, struct dm_args *args);
+/* Calls the operation's writer.  texts: one for each question. */
+bool dm_redis_write(const struct dm_store *store, const struct dm_question *questions, int count,
+                    struct dm_texts *texts, struct dm_args *args);
 
 /*
  * The answer in a reply that may be an error.  What is not an answer that we know is NOTHING for operations that are

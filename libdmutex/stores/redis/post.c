@@ -203,12 +203,12 @@ static bool send_to(struct dm_posting *posting, struct dm_member *member, struct
 }
 
 /* Without memory for the key, a node that redirects one name (ASK) is asked again. */
-static bool post_at_once(struct dm_posting *posting, const struct dm_writing *writing)
+static bool post_at_once(struct dm_posting *posting, const struct dm_question *questions, struct dm_texts *texts)
 {
     struct dm_redis *redis = dm_redis(posting->store);
     struct dm_args args;
 
-    if (!dm_redis_write(writing, &args))
+    if (!texts || !dm_redis_write(posting->store, questions, posting->count, texts, &args))
         return false;
     posting->member = dm_fleet_of_args(&redis->fleet, &args);
     if (redis->is_cluster)
@@ -216,14 +216,16 @@ static bool post_at_once(struct dm_posting *posting, const struct dm_writing *wr
     return send_to(posting, posting->member, &args, answered, posting);
 }
 
-static bool post_part(struct dm_part *part, const struct dm_writing *writing)
+static bool post_part(struct dm_part *part, const struct dm_question *question)
 {
+    struct dm_posting *posting = part->posting;
+    struct dm_texts texts;
     struct dm_args args;
 
-    if (!dm_redis_write(writing, &args))
+    if (!dm_redis_write(posting->store, question, 1, &texts, &args))
         return false;
-    part->member = dm_fleet_of_args(&dm_redis(writing->store)->fleet, &args);
-    return send_to(part->posting, part->member, &args, part_answered, part);
+    part->member = dm_fleet_of_args(&dm_redis(posting->store)->fleet, &args);
+    return send_to(posting, part->member, &args, part_answered, part);
 }
 
 /*
@@ -240,7 +242,7 @@ static bool leave_out(struct dm_posting *posting, int count)
  * All parts in one write: all are of one lane, which is a node.  A part that cannot be sent is left out: other parts
  * may go to other nodes, ahead of their slots.  Once all parts are sent, the posting is no longer ours.
  */
-static bool post_each(struct dm_posting *posting, const struct dm_writing *writing)
+static bool post_each(struct dm_posting *posting, const struct dm_question *questions)
 {
     struct dm_member *member = dm_fleet_of_slot(&dm_redis(posting->store)->fleet, posting->parts[0].place->slot);
     int left_out = 0;
@@ -248,11 +250,9 @@ static bool post_each(struct dm_posting *posting, const struct dm_writing *writi
     if (!member)
         return false;
     dm_node_hold(&member->node);
-    for (int i = 0; i < writing->count; i++) {
-        const struct dm_writing one = { writing->store, &writing->questions[i], 1, writing->texts };
-
+    for (int i = 0, count = posting->count; i < count; i++) {
         posting->parts[i].posting = posting;
-        left_out += !post_part(&posting->parts[i], &one);
+        left_out += !post_part(&posting->parts[i], &questions[i]);
     }
     dm_node_let_go(&member->node);
     return leave_out(posting, left_out);
@@ -263,16 +263,17 @@ bool dm_redis_submit(struct dm_store *store, const struct dm_question *questions
                      void *user)
 {
     struct dm_posting *posting = new_posting(store, questions, count, done, user);
-    bool is_at_once = posting && !posting->parts, is_posted = false;
-    struct dm_texts one, *many = is_at_once && count > 1 ? malloc((size_t)count * sizeof *many) : NULL;
-    const struct dm_writing writing = { store, questions, count, many ? many : &one };
+    struct dm_texts one, *many = NULL;
+    bool is_posted;
 
     if (!posting)
         return false;
-    if (!is_at_once)
-        is_posted = post_each(posting, &writing);
-    else if (count == 1 || many)
-        is_posted = post_at_once(posting, &writing);
+    if (count > 1 && !posting->parts)
+        many = malloc((size_t)count * sizeof *many);
+    if (posting->parts)
+        is_posted = post_each(posting, questions);
+    else
+        is_posted = post_at_once(posting, questions, count > 1 ? many : &one);
     free(many);
     if (!is_posted)
         free_posting(posting);

@@ -36,32 +36,6 @@ void dm_redis_init(struct dm_redis *redis, const char *prefix, const char *uuid,
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* A script of lua/, for one server and for a node of a Cluster.  The texts are constants, made by the build. */
-/* clang-format off */
-#define SCRIPTS(name) { { dm_sha_##name, dm_lua_##name }, { dm_sha_##name##_cluster, dm_lua_##name##_cluster } }
-/* clang-format on */
-
-static const struct dm_script scripts[DM_OPS][2] = {
-    [DM_OP_ACQUIRE] = SCRIPTS(acquire),
-    [DM_OP_CANCEL] = SCRIPTS(cancel),
-    [DM_OP_RELEASE] = SCRIPTS(release),
-    [DM_OP_RENEW] = SCRIPTS(renew),
-    [DM_OP_POLL] = SCRIPTS(poll),
-    [DM_OP_CONSISTENT] = SCRIPTS(consistent),
-    [DM_OP_FORCE] = SCRIPTS(force),
-    [DM_OP_DROP] = SCRIPTS(drop),
-    [DM_OP_INFO] = SCRIPTS(info),
-    [DM_OP_COND_WAIT] = SCRIPTS(cond_wait),
-    [DM_OP_COND_CANCEL] = SCRIPTS(cond_cancel),
-    [DM_OP_COND_SIGNAL] = SCRIPTS(cond_signal),
-    [DM_OP_COND_DROP] = SCRIPTS(cond_drop),
-};
-
-struct dm_script dm_redis_script(const struct dm_store *store, enum dm_op op)
-{
-    return scripts[op][dm_redis(store)->is_cluster];
-}
-
 /* The caller counts the room, and each use checks it, so that a miscount does not cut a command. */
 bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int arguments, int numbers)
 {
@@ -71,11 +45,6 @@ bool dm_redis_begin(struct dm_args *args, struct dm_script script, int keys, int
     dm_args_text(args, script.sha);
     dm_args_number(args, (uint64_t)keys);
     return true;
-}
-
-bool dm_redis_begin_call(const struct dm_writing *writing, struct dm_args *args, int keys, int arguments, int numbers)
-{
-    return dm_redis_begin(args, dm_redis_script(writing->store, writing->questions->op), keys, arguments, numbers);
 }
 
 /* The next argument, the number of keys, stays. */
