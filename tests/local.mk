@@ -105,12 +105,13 @@ tests_unit_test_url_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=free -Wl,--wrap=__ctype_b
 EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/name_steps.h tests/unit/names.h \
     tests/unit/random.h tests/unit/search.h tests/unit/url_parse.h tests/unit/valgrind.supp
 
-# drivers of registers, on servers of their own; without the shared library
+# the driver of PostgreSQL, on a server of its own; without the shared library
 if HAVE_POSTGRES
-register_tests = \
-    tests/registers/test_postgres
-$(register_tests): private LDADD = tests/registers/libpg.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
-$(register_tests): tests/registers/libpg.la libdmutex/libpostgres-driver.la $(up_to_api)
+postgres_tests = \
+    tests/registers/test_postgres \
+    tests/registers/test_postgres_suite
+$(postgres_tests): private LDADD = tests/registers/libpg.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(postgres_tests): tests/registers/libpg.la tests/registers/libdriver.la libdmutex/libpostgres-driver.la $(up_to_api)
 check_LTLIBRARIES += tests/registers/libpg.la
 tests_registers_libpg_la_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_registers_libpg_la_SOURCES = \
@@ -119,6 +120,8 @@ tests_registers_libpg_la_SOURCES = \
     tests/registers/pgserver.c \
     tests/registers/pgserver.h
 tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_test_postgres_suite_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_test_postgres_suite_LDADD = tests/registers/libdriver.la $(LDADD)
 endif
 
 # parts and the whole on a server of their own
@@ -1040,7 +1043,7 @@ program_tests += $(fault_tests)
 if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
-program_tests += $(register_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(postgres_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)

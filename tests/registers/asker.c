@@ -203,8 +203,10 @@ static const struct asked *swap(struct asker *asker, struct dm_reg_item *item, s
 
     item->version = *version;
     asked = ask(asker, item, true);
-    if (asked->reply.outcome == DM_REG_DONE)
-        memcpy(version->bytes, item->value, sizeof version->bytes);
+    if (asked->reply.outcome == DM_REG_DONE) {
+        assert_memory_equal(asked->reply.version.bytes, item->value, DM_REG_VERSION_SIZE);
+        *version = asked->reply.version;
+    }
     return asked;
 }
 

@@ -5,6 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "asker.h"
@@ -537,6 +540,67 @@ static void test_wrong_password_is_final(void **state)
     assert_refused("secret1", "dmutex", "PGPASSFILE", true);
 }
 
+static void write_file(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void write_file(const char *path, const char *format, ...)
+{
+    FILE *file = fopen(path, "w");
+    va_list values;
+
+    assert_non_null(file);
+    assert_return_code(fchmod(fileno(file), 0600), errno);
+    va_start(values, format);
+    vfprintf(file, format, values);
+    va_end(values);
+    fclose(file);
+}
+
+/* Service files and password files are libpq's, and are read for each connection */
+static void test_service_and_password_come_from_files(void **state)
+{
+    char service[64], password[64];
+    struct asker *asker;
+
+    (void)state;
+    snprintf(service, sizeof service, "%s/service", server->folder);
+    snprintf(password, sizeof password, "%s/pass", server->folder);
+    pgserver_sql(server, "GRANT plain TO secret1");
+    write_file(service, "[locks]\nhost=%s\nuser=secret1\ndbname=postgres\n", server->folder);
+    write_file(password, "*:*:*:secret1:y\n");
+    setenv("PGSERVICEFILE", service, 1);
+    setenv("PGPASSFILE", password, 1);
+    asker = asker_open("postgresql://?service=locks", "dmutex", 0);
+    asker->driver->ops->want(asker->driver);
+    asker_until(asker, asker->down && asker->is_final);
+    write_file(password, "*:*:*:secret1:x\n");
+    asker_until(asker, asker->ready);
+    unsetenv("PGSERVICEFILE");
+    unsetenv("PGPASSFILE");
+    asker_end(asker);
+}
+
+/* A host that takes connections and says nothing delays the others by one connect_timeout */
+static void test_silent_host_is_passed_over(void **state)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char silent[32], url[160];
+    struct asker *asker;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    (void)state;
+    keeper_make_folder(silent, sizeof silent);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/.s.PGSQL.5432", silent);
+    assert_return_code(bind(fd, (struct sockaddr *)&address, sizeof address), errno);
+    assert_return_code(listen(fd, 5), errno);
+    snprintf(url, sizeof url, "postgresql:///postgres?host=%s,%s&user=postgres&connect_timeout=1", silent,
+             server->folder);
+    asker = asker_start(url, NULL);
+    assert_int_equal(asker->down, 1);
+    assert_non_null(strstr(asker->reason, "in time"));
+    asker_end(asker);
+    close(fd);
+    keeper_remove_folder(silent);
+}
+
 /* What a role or a database sets does not matter */
 static void test_settings_of_the_role_are_harmless(void **state)
 {
@@ -544,7 +608,7 @@ static void test_settings_of_the_role_are_harmless(void **state)
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
         "default_transaction_deferrable = on",
-        "statement_timeout = '1ms'",
+        "statement_timeout = '100ms'",
         "lock_timeout = '1ms'",
         "idle_session_timeout = '2s'",
         "bytea_output = 'escape'",
@@ -556,6 +620,7 @@ static void test_settings_of_the_role_are_harmless(void **state)
     };
     struct asker *asker, *other = asker_start(server->url, NULL);
     struct dm_reg_version version = absent;
+    struct dm_reg_item item = { .key = "n/odd" };
     PGconn *control;
     char url[128];
     int backend;
@@ -577,6 +642,21 @@ static void test_settings_of_the_role_are_harmless(void **state)
     assert_outcome(asker_swap(asker, "n/odd", &absent, "z"), DM_REG_CONFLICT);
     assert_string_equal(asker->asked[0].value, "y");
     assert_true(asker->asked[0].reply.age_ms >= 0 && asker->asked[0].reply.age_ms < WAIT_LIMIT_MS);
+
+    /* longer than statement_timeout and lock_timeout */
+    control = lock_row("n/odd");
+    item.version = asker->asked[0].reply.version;
+    item.value = asker_value(asker, "waited", &item.size);
+    asker_post(asker, &item, 1, true);
+    asker_until(asker, strcmp(pgserver_sql(server,
+                                           "SELECT count(*) FROM pg_stat_activity WHERE pid = %d AND wait_event_type = "
+                                           "'Lock' AND query_start < clock_timestamp() - interval '200 ms'",
+                                           backend_of(asker)),
+                              "1") == 0);
+    pgserver_sql_by(control, "COMMIT");
+    PQfinish(control);
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], DM_REG_DONE);
 
     backend = backend_of(asker);
     control = pgserver_connect(server, "odd"); /* ends by the timeout that the asker has turned off */
@@ -703,33 +783,26 @@ static void test_old_snapshot_is_told(void **state)
     asker_end(asker);
 }
 
-/* Behind pgbouncer nothing is missed but notices, which others get all the same; nothing of ours is left in its pool */
-static void test_pooler_passes_no_notices(void **state)
+/* Through a pooler nothing is asked but who answers */
+static void test_pooler_is_refused(void **state)
 {
-    struct asker *pooled, *direct = asker_start(server->url, "direct");
-    struct dm_reg_version version = absent, old = absent;
-    const char *url;
-    pid_t pid;
+    static const char *const modes[] = { "transaction", "session" };
 
     (void)state;
-    if (!pgbouncer_is_possible())
-        return;
-    pid = pgbouncer_start(server, "transaction", &url);
-    pooled = asker_start(url, "pooled");
-    assert_false(pooled->driver->can.has_tells || pooled->has_inbox);
-    assert_non_null(strstr(pooled->warning, "pooler"));
-    assert_string_equal(pooled->identity, direct->identity);
-    assert_outcome(asker_swap_and_tell(pooled, "n/pooled", &version, "x", "direct", "told"), DM_REG_DONE);
-    asker_until(direct, direct->tells == 1);
-    assert_outcome(asker_swap_and_tell(pooled, "n/pooled", &old, "y", "direct", "again"), DM_REG_CONFLICT);
-    assert_string_equal(pooled->asked[0].value, "x");
-    assert_outcome(asker_swap_and_tell(pooled, "n/pooled", &version, "y", "direct", "last"), DM_REG_DONE);
-    asker_until(direct, direct->tells == 2);
-    assert_string_equal(direct->told, "last");
-    asker_end(pooled);
-    asker_end(direct);
-    kill(pid, SIGTERM);
-    keeper_reap(pid);
+    for (int i = 0; i < 2 && pgbouncer_is_possible(); i++) {
+        const char *url;
+        pid_t pid = pgbouncer_start(server, modes[i], &url);
+        struct asker *asker = asker_open(url, "dmutex", 0);
+
+        asker->driver->ops->want(asker->driver);
+        asker_until(asker, asker->down);
+        assert_non_null(strstr(asker->reason, "pooler"));
+        assert_true(asker->is_final);
+        assert_int_equal(asker->ready, 0);
+        asker_end(asker);
+        kill(pid, SIGTERM);
+        keeper_reap(pid);
+    }
 }
 
 /* ---- the process ------------------------------------------------------------------------- */
@@ -875,12 +948,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_new_epoch_ends_swaps_of_the_old_one),
         cmocka_unit_test(test_missing_rights_are_named),
         cmocka_unit_test(test_wrong_password_is_final),
+        cmocka_unit_test(test_service_and_password_come_from_files),
+        cmocka_unit_test(test_silent_host_is_passed_over),
         cmocka_unit_test(test_settings_of_the_role_are_harmless),
         cmocka_unit_test(test_statements_for_an_admin_are_enough),
         cmocka_unit_test(test_tables_are_made_by_whoever_comes_first),
         cmocka_unit_test(test_tables_changed_by_hand),
         cmocka_unit_test(test_old_snapshot_is_told),
-        cmocka_unit_test(test_pooler_passes_no_notices),
+        cmocka_unit_test(test_pooler_is_refused),
         cmocka_unit_test(test_child_leaves_the_connection_alone),
         cmocka_unit_test(test_closed_descriptor_is_not_used),
         cmocka_unit_test(test_resting_driver_has_no_connection),

@@ -79,7 +79,7 @@ static void plan_crowded(struct dm_postgres *postgres, int64_t now_ns)
 
 static void break_off(struct dm_postgres *postgres, const char *reason, bool is_final, bool is_crowded)
 {
-    bool had_inbox = postgres->phase == DM_PG_READY && postgres->driver.can.has_tells && postgres->inbox[0];
+    bool had_inbox = postgres->phase == DM_PG_READY && postgres->inbox[0];
     int64_t now_ns = dm_clock_boot_ns();
 
     close_connection(postgres);
@@ -155,16 +155,10 @@ static void be_ready(struct dm_postgres *postgres)
     const struct dm_reg_client *client = &postgres->client;
 
     postgres->phase = DM_PG_READY;
-    postgres->driver.can.has_tells = postgres->is_ours;
     postgres->retry.ready_ns = postgres->looked_ns = dm_clock_boot_ns();
     postgres->has_looked = false;
     client->on_ready(client->user, postgres->identity);
-    if (!postgres->is_ours)
-        client->on_warning(
-            client->user,
-            "a pooler such as pgbouncer is between this process and PostgreSQL, and passes no notices on: "
-            "waiters ask again and again instead, and are served late; connect to PostgreSQL itself");
-    else if (postgres->inbox[0])
+    if (postgres->inbox[0])
         client->on_inbox(client->user, true);
 }
 
@@ -214,15 +208,6 @@ static int64_t snapshots_due_ns(const struct dm_postgres *postgres)
     return postgres->looked_ns + (postgres->has_looked ? SNAPSHOTS_NS : SNAPSHOTS_FIRST_NS);
 }
 
-static void flush(struct dm_postgres *postgres)
-{
-    int left = PQflush(postgres->connection);
-
-    postgres->must_flush = left > 0;
-    if (left < 0)
-        dm_pg_doom(postgres, false, "cannot send to PostgreSQL");
-}
-
 static void use_connection(struct dm_postgres *postgres)
 {
     int64_t now_ns = dm_clock_boot_ns();
@@ -247,7 +232,7 @@ static void use_connection(struct dm_postgres *postgres)
         }
     }
     if (!postgres->is_doomed && postgres->must_flush)
-        flush(postgres);
+        dm_pg_flush(postgres);
     if (now_ns >= patience_ends_ns(postgres))
         dm_pg_doom(postgres, false, "PostgreSQL has not answered for %u ms", postgres->settings.command_timeout_ms);
 }

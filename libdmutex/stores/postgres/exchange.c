@@ -57,9 +57,19 @@ void dm_pg_sync(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
     else
         postgres->first = exchange;
     postgres->last = exchange;
-    if (!PQpipelineSync(postgres->connection))
+    if (PQpipelineSync(postgres->connection))
+        dm_pg_flush(postgres);
+    else
         dm_pg_doom(postgres, false, "cannot send to PostgreSQL");
-    postgres->must_flush = true;
+}
+
+void dm_pg_flush(struct dm_postgres *postgres)
+{
+    int left = PQflush(postgres->connection);
+
+    postgres->must_flush = left > 0;
+    if (left < 0)
+        dm_pg_doom(postgres, false, "cannot send to PostgreSQL");
 }
 
 /* ---- in ---------------------------------------------------------------------------------- */
@@ -107,7 +117,7 @@ static void note_loss(struct dm_postgres *postgres, const PGresult *result)
     dm_pg_doom(postgres, false, "%s", reason);
 }
 
-/* Results of one statement end with a NULL, which says nothing here. */
+/* Results of one statement end with a NULL, which says nothing here.  The client may end the connection meanwhile. */
 static void take_results(struct dm_postgres *postgres)
 {
     PGresult *result;
@@ -135,6 +145,8 @@ void dm_pg_receive(struct dm_postgres *postgres)
     bool is_open = PQconsumeInput(postgres->connection);
 
     take_results(postgres);
+    if (!postgres->connection)
+        return;
     if (!is_open || PQstatus(postgres->connection) == CONNECTION_BAD)
         dm_pg_doom(postgres, false, "PostgreSQL has closed the connection");
 }

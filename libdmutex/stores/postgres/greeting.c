@@ -82,7 +82,7 @@ static void listen_to_inbox(struct dm_postgres *postgres)
     struct dm_pg_exchange *exchange;
     char statement[STATEMENT_ROOM];
 
-    if (!postgres->is_ours || !postgres->inbox[0]) {
+    if (!postgres->inbox[0]) {
         postgres->is_greeted = true;
         return;
     }
@@ -177,6 +177,36 @@ static void finish_epoch(struct dm_postgres *postgres, struct dm_pg_exchange *ex
     snprintf(postgres->identity, sizeof postgres->identity, "%s %08x%s%s", data, (unsigned)postgres->timeline,
              postgres->may_forget ? " " : "", postgres->may_forget ? postgres->recovered : "");
     listen_to_inbox(postgres);
+}
+
+/* ---- the session ------------------------------------------------------------------------- */
+
+static void finish_settings(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    has_failed(postgres, exchange, false);
+}
+
+/*
+ * Whatever the role or the database has set, and only what this server knows.  A swap that waits for a row which
+ * somebody keeps locked by hand holds up the swaps behind it, so it gives up before we give up the connection.
+ */
+static void set_up_session(struct dm_postgres *postgres)
+{
+    static const char form[] =
+        "SELECT pg_catalog.set_config(s.name, w.value, false) FROM pg_catalog.pg_settings s JOIN "
+        "(VALUES ('statement_timeout', '0'), "
+        "('default_transaction_isolation', 'read committed'), "
+        "('default_transaction_read_only', 'off'), ('default_transaction_deferrable', 'off'), "
+        "('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('jit', 'off'), "
+        "('lock_timeout', '%u')) w(name, value) ON s.name OPERATOR(pg_catalog.=) w.name";
+    struct dm_pg_exchange *exchange = begin(postgres, finish_settings);
+    char statement[STATEMENT_ROOM];
+
+    if (!exchange)
+        return;
+    snprintf(statement, sizeof statement, form, postgres->settings.command_timeout_ms / 2);
+    ask(postgres, exchange, statement);
+    dm_pg_sync(postgres, exchange);
 }
 
 /* ---- the tables -------------------------------------------------------------------------- */
@@ -303,6 +333,11 @@ static void ask_for_tables(struct dm_postgres *postgres)
  * The timeline of the WAL that is written now: that of the control file is older until the first checkpoint after a
  * promotion.  Statistics begin anew with each recovery from a crash, also where the server's process has survived it,
  * so their age tells whether unflushed commits can have been lost.
+ *
+ * The number of our server process comes first.  A pooler makes one up for its greeting, and nothing else tells it:
+ * even a notice to oneself arrives through one, and those of others do not.  pgbouncer 1.18 gives the answers that a
+ * client has not waited for to the next client, so no answer that comes through a pooler is believed.  Nothing else is
+ * sent before this is known, because our answers would be given to others likewise.
  */
 static const char facts_statement[] =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('server_version_num'), "
@@ -319,6 +354,13 @@ static void finish_facts(struct dm_postgres *postgres, struct dm_pg_exchange *ex
     if (has_failed(postgres, exchange, false))
         return;
     result = exchange->results[0];
+    if (atoi(text_at(result, 0)) != PQbackendPID(postgres->connection)) {
+        dm_pg_doom(
+            postgres, true,
+            "a pooler such as pgbouncer is between this process and PostgreSQL: it passes no notices on, and may "
+            "give us the answers of other clients; connect to PostgreSQL itself");
+        return;
+    }
     if (atoi(text_at(result, 1)) < VERSION_MIN) {
         dm_pg_doom(postgres, true, "PostgreSQL %d is too old: locks need 13 or later",
                    atoi(text_at(result, 1)) / 10000);
@@ -330,59 +372,18 @@ static void finish_facts(struct dm_postgres *postgres, struct dm_pg_exchange *ex
                    "servers, postgresql://HOST1,HOST2/DATABASE");
         return;
     }
-    postgres->is_ours = atoi(text_at(result, 0)) == PQbackendPID(postgres->connection);
     postgres->timeline = (int32_t)strtoul(text_at(result, 4), NULL, 16);
     postgres->may_forget = strcmp(text_at(result, 5), "off") == 0 || strcmp(text_at(result, 6), "off") == 0;
     snprintf(postgres->system, sizeof postgres->system, "%.20s", text_at(result, 3));
     snprintf(postgres->recovered, sizeof postgres->recovered, "%.20s", text_at(result, 7));
+    set_up_session(postgres);
     ask_for_tables(postgres);
-}
-
-static void finish_settings(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
-{
-    has_failed(postgres, exchange, false);
-}
-
-/*
- * Whatever the role or the database has set, and only what this server knows.  A swap that waits for a row which
- * somebody keeps locked by hand holds up the swaps behind it, so it gives up before we give up the connection.
- *
- * A pooler gives us another process than it says, and its session is not ours, because its next user would find our
- * settings: there they last for this transaction, which does nothing.
- */
-static void set_up_session(struct dm_postgres *postgres)
-{
-    static const char timeout_form[] = "SELECT pg_catalog.set_config('statement_timeout', '0', "
-                                       "pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %d)";
-    static const char form[] = "SELECT pg_catalog.set_config(s.name, w.value, pg_catalog.pg_backend_pid() "
-                               "OPERATOR(pg_catalog.<>) %d) FROM pg_catalog.pg_settings s JOIN (VALUES "
-                               "('default_transaction_isolation', 'read committed'), "
-                               "('default_transaction_read_only', 'off'), ('default_transaction_deferrable', 'off'), "
-                               "('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('jit', 'off'), "
-                               "('lock_timeout', '%u')) w(name, value) ON s.name OPERATOR(pg_catalog.=) w.name";
-    struct dm_pg_exchange *timeout = begin(postgres, finish_settings);
-    struct dm_pg_exchange *others = timeout ? begin(postgres, finish_settings) : NULL;
-    int process = PQbackendPID(postgres->connection);
-    char statement[STATEMENT_ROOM];
-
-    if (timeout) {
-        snprintf(statement, sizeof statement, timeout_form, process);
-        ask(postgres, timeout, statement);
-        dm_pg_sync(postgres, timeout);
-    }
-    if (others) {
-        snprintf(statement, sizeof statement, form, process, postgres->settings.command_timeout_ms / 2);
-        ask(postgres, others, statement);
-        dm_pg_sync(postgres, others);
-    }
 }
 
 void dm_pg_greet(struct dm_postgres *postgres)
 {
-    struct dm_pg_exchange *exchange;
+    struct dm_pg_exchange *exchange = begin(postgres, finish_facts);
 
-    set_up_session(postgres);
-    exchange = begin(postgres, finish_facts);
     if (!exchange)
         return;
     ask(postgres, exchange, facts_statement);

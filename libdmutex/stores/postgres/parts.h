@@ -175,6 +175,8 @@ struct dm_pg_param {
  */
 bool dm_pg_send(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item,
                 const char *statement, const struct dm_pg_param *params, int count);
+/* Writes as much as the socket takes. */
+void dm_pg_flush(struct dm_postgres *postgres);
 /* Ends the exchange with a Sync, and appends it to those under way. */
 void dm_pg_sync(struct dm_postgres *postgres, struct dm_pg_exchange *exchange);
 /* Takes what the server has sent, and finishes exchanges. */
@@ -237,7 +239,6 @@ struct dm_postgres {
     bool has_group;
 
     /* of this connection: */
-    bool is_ours;    /* no pooler between: settings of the session, and notices, are ours */
     bool is_greeted; /* to be used from the next turn on */
     bool has_made;   /* we have tried to make the tables */
     bool is_warned;  /* of a row that somebody keeps locked */

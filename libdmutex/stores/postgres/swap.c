@@ -61,8 +61,6 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
 #define TELL                                                                                               \
     "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($3, $4) WHERE " \
     "pg_catalog.current_setting($1, true)" EQUALS "$2"
-/* $1 channel, $2 payload. */
-#define TELL_NOW "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)"
 
 bool dm_pg_statements_make(struct dm_pg_statements *statements, const char *schema)
 {
@@ -328,34 +326,29 @@ static struct note note_of(const struct dm_postgres *postgres, int place)
     return note;
 }
 
-/* With a note, the server sends it if the swap has taken effect; without, now. */
+/* The server sends it if it finds the note. */
 static void send_tell(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, const struct dm_pg_told *told,
                       const struct note *note)
 {
     struct dm_pg_param params[] = {
-        { TEXT, note ? note->name : "", note ? (int)strlen(note->name) : 0 },
-        { TEXT, note ? note->text : "", note ? (int)strlen(note->text) : 0 },
+        { TEXT, note->name, (int)strlen(note->name) },
+        { TEXT, note->text, (int)strlen(note->text) },
         { TEXT, told->channel, (int)strlen(told->channel) },
         { TEXT, told->payload, (int)strlen(told->payload) },
     };
 
-    if (note)
-        dm_pg_send(postgres, exchange, NULL, TELL, params, 4);
-    else
-        dm_pg_send(postgres, exchange, NULL, TELL_NOW, params + 2, 2);
+    dm_pg_send(postgres, exchange, NULL, TELL, params, 4);
 }
 
-/* The notices of the items of a group; `has_notes`: behind the swaps, which are not answered yet. */
-static void send_tells(struct dm_postgres *postgres, struct dm_pg_item *const *items, int count, bool has_notes)
+/* The notices of a group, behind its swaps. */
+static void send_tells(struct dm_postgres *postgres, struct dm_pg_item *const *items, int count)
 {
     struct dm_pg_exchange *exchange = NULL;
 
     for (int i = 0; i < count; i++) {
         struct note note = note_of(postgres, i);
 
-        for (int j = 0; items[i] && j < items[i]->tell_count; j++) {
-            if (!has_notes && items[i]->state != DM_PG_ANSWERED)
-                continue;
+        for (int j = 0; j < items[i]->tell_count; j++) {
             if (exchange && exchange->count == DM_PG_GROUP) {
                 dm_pg_sync(postgres, exchange);
                 exchange = NULL;
@@ -363,7 +356,7 @@ static void send_tells(struct dm_postgres *postgres, struct dm_pg_item *const *i
             if (!exchange)
                 exchange = dm_pg_exchange_new(ignore);
             if (exchange)
-                send_tell(postgres, exchange, &items[i]->tells[j], has_notes ? &note : NULL);
+                send_tell(postgres, exchange, &items[i]->tells[j], &note);
         }
     }
     if (exchange)
@@ -396,7 +389,7 @@ static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *excha
         { TEXT, note.name, (int)strlen(note.name) },
         { TEXT, note.text, (int)strlen(note.text) },
     };
-    bool is_told = postgres->is_ours && item->tell_count > 0;
+    bool is_told = item->tell_count > 0;
     const char *statement;
 
     if (item->size == 0)
@@ -454,6 +447,7 @@ static int answer_group(struct dm_postgres *postgres, struct dm_pg_exchange *exc
             refused++;
             continue;
         }
+        memcpy(reply.version.bytes, version_after(exchange->items[i]), DM_REG_VERSION_SIZE);
         reply.clock_us = int64_at(result, 0) + PG_EPOCH_US;
         dm_pg_answer(postgres, exchange->items[i], &reply);
     }
@@ -471,8 +465,6 @@ static void finish_swaps(struct dm_postgres *postgres, struct dm_pg_exchange *ex
     refused = exchange->error ? exchange->count : answer_group(postgres, exchange);
     if (postgres->is_doomed)
         return;
-    if (!postgres->is_ours)
-        send_tells(postgres, exchange->items, exchange->count, false);
     if (refused)
         postgres->contested = CONTESTED_FOR;
     else if (postgres->contested)
@@ -583,8 +575,7 @@ void dm_pg_send_swaps(struct dm_postgres *postgres)
         send_swap(postgres, swaps, group[i]);
     swaps->owns_items = !postgres->contested;
     dm_pg_sync(postgres, swaps);
-    if (postgres->is_ours)
-        send_tells(postgres, group, count, true);
+    send_tells(postgres, group, count);
     if (postgres->contested)
         send_looks(postgres, group, count);
 }
