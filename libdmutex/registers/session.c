@@ -261,7 +261,10 @@ static void take_answer(struct dm_reg_session *session, const struct dm_reg_sess
         session->must_read = true;
         break;
     case DM_REG_SESSION_EV_CONFLICT:
-        session->must_read = true;
+        if (what == DM_REG_SESSION_CREATE)
+            lose(session, now_ns); /* S4: what is there is another's */
+        else
+            session->must_read = true;
         break;
     case DM_REG_SESSION_EV_FOUND:
         find(session, event, now_ns);

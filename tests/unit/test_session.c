@@ -144,6 +144,16 @@ static void test_session_is_over_when_its_key_is_still_absent(void **state)
     assert_int_equal(session.phase, DM_REG_SESSION_OVER);
 }
 
+/* S4: a session that is there already is another's, say of a copy of this machine, and its beat proves nothing here. */
+static void test_session_is_over_when_its_key_is_taken(void **state)
+{
+    (void)state;
+    send(DM_REG_SESSION_CREATE, 0);
+    step(DM_REG_SESSION_EV_CONFLICT, 0, 10);
+    assert_int_equal(session.phase, DM_REG_SESSION_OVER);
+    assert_int_equal(wants(2000), DM_REG_SESSION_NOTHING);
+}
+
 /* S6, S1: a creation that is found counts from its sending. */
 static void test_session_lives_when_its_creation_is_found(void **state)
 {
@@ -493,6 +503,7 @@ int main(void)
         LIVE(test_beat_is_wanted_every_third_of_a_lease),
         UNMADE(test_session_is_over_when_its_creation_is_not_found),
         UNMADE(test_session_is_over_when_its_key_is_still_absent),
+        UNMADE(test_session_is_over_when_its_key_is_taken),
         UNMADE(test_session_lives_when_its_creation_is_found),
         UNMADE(test_reference_is_sent_only_while_the_session_is_certain),
         LIVE(test_beat_without_an_answer_proves_nothing),
