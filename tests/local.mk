@@ -1211,8 +1211,10 @@ EXTRA_DIST += \
     tests/model/lock.pml \
     tests/model/models \
     tests/model/reg_cond.pml \
+    tests/model/reg_grace.pml \
     tests/model/reg_name.pml \
     tests/model/reg_session.pml \
+    tests/model/reg_share.pml \
     tests/model/robust.pml \
     tests/model/run-models.sh \
     tests/model/quorum.pml \

@@ -56,6 +56,7 @@ bool has_note;  /* force: a hold is broken */
 byte age;       /* by the store's clock */
 #endif
 bool is_killed; /* it has been dead, whatever the value is now */
+bool has_lost_data;
 
 /* ---- the owner ----------------------------------------------------------------------------- */
 
@@ -215,10 +216,13 @@ inline lose_answer()
     request = NONE; request_old = 0; made_fits = false; must_read = true
 }
 
-/* S6, D7: a session that is lost while it is certain would prove that the store has lost data. */
+/* S6, D7: a session that is lost while it is certain proves that the store has lost data. */
 inline lose()
 {
-    assert(!is_certain); /* NO_PROOF_WITHOUT_LOSS */
+    if
+    :: is_certain -> assert(has_lost_data); reached(7) /* NO_PROOF_WITHOUT_LOSS */
+    :: else
+    fi;
     phase = OVER; must_read = false; sure = 0; refers = NOWHERE; was_slow = false
 }
 
@@ -269,7 +273,12 @@ inline read_own()
 #define owner \
     :: d_step { request == NONE && !must_read && (phase == UNMADE || phase == LIVE) -> request = SENT } \
     :: d_step { request == DONE -> take_done() } \
-    :: d_step { request == CONFLICT -> request = NONE; request_old = 0; must_read = true; reached(1) } \
+    :: d_step { request == CONFLICT -> \
+        request = NONE; request_old = 0; \
+        if \
+        :: phase == UNMADE -> lose() \
+        :: else -> must_read = true; reached(1) \
+        fi } \
     :: d_step { (request == SENT || request == DONE) && has_free_flight -> lose_answer() } \
     :: d_step { must_read && phase != OVER -> read_own() } \
     /* S8, S10 */ \
@@ -421,6 +430,11 @@ end:
     :: d_step { value == DEAD -> write(ABSENT, 0) } /* S9: collected */
 #ifdef NOTES
     :: d_step { value == ALIVE && !has_note -> is_told = false; write_note(); reached(6) }
+#endif
+#ifdef LOSES_DATA
+    /* The store comes back empty under the same identity. */
+    :: d_step { value != ABSENT && !has_lost_data ->
+        has_lost_data = true; has_note = false; is_told = false; write(ABSENT, 0) }
 #endif
 #ifdef SWEEPS_UNSEEN
     :: d_step { value == ALIVE && is_known -> kill() }
