@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "base/poll.h"
 #include "config.h"
-#include "stores/postgres/open.h"
+
+dm_reg_open_fn *asker_driver = dm_postgres_open;
 
 /* ---- what the driver tells --------------------------------------------------------------- */
 
@@ -112,7 +113,7 @@ struct asker *asker_open(const char *url, const char *prefix, unsigned command_t
     assert_non_null(asker);
     assert_true(dm_watch_init(&asker->watch));
     dm_reg_writer_init(&asker->writer);
-    asker->driver = dm_postgres_open(PACKAGE_VERSION, &place, &client, reason);
+    asker->driver = asker_driver(PACKAGE_VERSION, &place, &client, reason);
     if (!asker->driver)
         snprintf(asker->reason, sizeof asker->reason, "%s", reason);
     return asker;

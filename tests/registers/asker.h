@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "registers/driver.h"
+#include "stores/postgres/open.h"
 
 #define ASKER_ITEMS 200
 
@@ -36,7 +37,10 @@ struct asker {
     size_t told_size;
 };
 
-/* A driver for the URL; options "": dmutex's own.  command_timeout in ms, 0: 10 s. */
+/* The driver's function: that of this program, or the module's. */
+extern dm_reg_open_fn *asker_driver;
+
+/* A driver for the URL.  command_timeout in ms, 0: 20 s. */
 struct asker *asker_open(const char *url, const char *prefix, unsigned command_timeout_ms);
 /* The same, wanted with the inbox NAME, and connected. */
 struct asker *asker_start(const char *url, const char *inbox);

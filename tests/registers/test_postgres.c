@@ -2,6 +2,7 @@
 /* The driver of PostgreSQL, on a server of its own. */
 #include "../lib/testlib.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -853,6 +854,30 @@ static void test_closed_descriptor_is_not_used(void **state)
     asker_end(asker);
 }
 
+/* The module has all that it needs, and refuses the library of another version */
+static void test_module_works_by_itself(void **state)
+{
+    void *module = dlopen("libdmutex/.libs/store-postgres.so", RTLD_NOW | RTLD_LOCAL);
+    dm_reg_open_fn *own = asker_driver;
+    struct dm_reg_place place = { .url = server->url, .prefix = "dmutex" };
+    struct dm_reg_version version = absent;
+    char reason[DM_REASON_ROOM];
+    struct asker *asker;
+
+    (void)state;
+    if (!module)
+        fail_msg("%s", dlerror());
+    asker_driver = (dm_reg_open_fn *)dlsym(module, DM_POSTGRES_OPEN);
+    assert_non_null(asker_driver);
+    assert_null(asker_driver("0.0.0", &place, &(struct dm_reg_client){ 0 }, reason));
+    assert_non_null(strstr(reason, "0.0.0"));
+    asker = asker_start(server->url, "module");
+    assert_outcome(asker_swap_and_tell(asker, "n/module", &version, "x", "module", "told"), DM_REG_DONE);
+    asker_until(asker, asker->tells == 1);
+    asker_end(asker);
+    asker_driver = own;
+}
+
 /* A connection that nobody needs is closed, and opened again when it is needed */
 static void test_resting_driver_has_no_connection(void **state)
 {
@@ -958,6 +983,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_pooler_is_refused),
         cmocka_unit_test(test_child_leaves_the_connection_alone),
         cmocka_unit_test(test_closed_descriptor_is_not_used),
+        cmocka_unit_test(test_module_works_by_itself),
         cmocka_unit_test(test_resting_driver_has_no_connection),
         cmocka_unit_test(test_bad_url_is_refused_without_its_secrets),
         cmocka_unit_test(test_place_has_no_secrets),
