@@ -138,11 +138,23 @@ libdmutex_libregisters_la_CFLAGS = $(floor_cflags)
 libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/apply.c \
     libdmutex/registers/apply.h \
+    libdmutex/registers/client.c \
     libdmutex/registers/driver.h \
+    libdmutex/registers/engine.c \
     libdmutex/registers/errand.c \
     libdmutex/registers/errand.h \
+    libdmutex/registers/mark.c \
+    libdmutex/registers/mark.h \
+    libdmutex/registers/names.c \
+    libdmutex/registers/outbox.c \
+    libdmutex/registers/requests.c \
     libdmutex/registers/session.c \
     libdmutex/registers/session.h \
+    libdmutex/registers/sessions.c \
+    libdmutex/registers/store.c \
+    libdmutex/registers/store.h \
+    libdmutex/registers/store_parts.h \
+    libdmutex/registers/turns.c \
     libdmutex/registers/value.c \
     libdmutex/registers/value.h \
     libdmutex/registers/version.c \

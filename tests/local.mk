@@ -51,6 +51,7 @@ unit_registers_tests = \
     tests/unit/test_apply_wakeups \
     tests/unit/test_apply_walk \
     tests/unit/test_errand \
+    tests/unit/test_mark \
     tests/unit/test_session \
     tests/unit/test_values \
     tests/unit/test_versions \
@@ -582,14 +583,12 @@ tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 # drivers of register stores
 registers_tests = \
     tests/registers/test_driver_controls \
-    tests/registers/test_memory
-tests_registers_libdriver_la_SOURCES = \
-    tests/registers/driver.c \
-    tests/registers/driver.h \
-    tests/registers/memory.c \
-    tests/registers/memory.h
-$(registers_tests): private LDADD = tests/registers/libdriver.la $(test_libs) $(up_to_registers)
-$(registers_tests): tests/registers/libdriver.la $(up_to_registers)
+    tests/registers/test_memory \
+    tests/registers/test_store
+tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
+tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h
+$(registers_tests): private LDADD = tests/registers/libdriver.la tests/registers/libmemory.la $(test_libs) $(up_to_registers)
+$(registers_tests): tests/registers/libdriver.la tests/registers/libmemory.la $(up_to_registers)
 
 # the simulator, and what it believes of servers
 sim_tests = \
@@ -605,6 +604,8 @@ tests_sim_libsim_la_SOURCES = \
     tests/sim/commands.h \
     tests/sim/random_calls.c \
     tests/sim/random_calls.h \
+    tests/sim/registers.c \
+    tests/sim/registers.h \
     tests/sim/replicas.c \
     tests/sim/scripting.c \
     tests/sim/scripting.h \
@@ -682,11 +683,11 @@ tests_sim_sim_SOURCES = tests/sim/sim.c $(sim_sources)
 tests_sim_test_sim_SOURCES = tests/sim/test_sim.c $(sim_sources)
 tests_sim_test_sim_controls_SOURCES = tests/sim/test_sim_controls.c $(sim_sources)
 tests/sim/%.o: private AM_CFLAGS += -fexceptions
+sim_libs = tests/sim/libsim.la tests/registers/libmemory.la libdmutex/libregisters.la
 $(sim_store_tests): private LDADD = tests/sim/libsim.la $(test_libs) libdmutex/libregisters.la $(up_to_api)
 $(sim_programs): private AM_LDFLAGS += $(sim_wraps)
-$(sim_programs): private LDADD = tests/sim/libsim.la $(up_to_process) $(CMOCKA_LIBS)
-$(sim_programs) $(sim_store_tests): tests/sim/libsim.la $(up_to_api)
-$(sim_store_tests): libdmutex/libregisters.la
+$(sim_programs): private LDADD = $(sim_libs) $(up_to_process) $(CMOCKA_LIBS)
+$(sim_programs) $(sim_store_tests): $(sim_libs) $(up_to_api)
 
 EXTRA_DIST += tests/sim/README.md
 
@@ -708,9 +709,9 @@ tests_fuzz_libdriver_la_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_libtext_la_SOURCES = tests/fuzz/far_end.c tests/fuzz/far_end.h tests/fuzz/text.c
 fuzz_libs = tests/fuzz/libdriver.la tests/fuzz/libtext.la
 tests_fuzz_test_sim_SOURCES = tests/fuzz/test_sim.c $(sim_sources)
-$(fuzz_sim_tests): private LDADD = $(fuzz_libs) tests/sim/libsim.la $(up_to_process)
 $(fuzz_tests): private LDADD = $(fuzz_libs) preload/librun.la libdmutex/libregisters.la $(up_to_api)
 $(fuzz_tests) $(fuzz_sim_tests): $(fuzz_libs) preload/librun.la libdmutex/libregisters.la $(up_to_api)
+$(fuzz_sim_tests): private LDADD = $(fuzz_libs) $(sim_libs) $(up_to_process)
 
 # The same with libFuzzer and clang, in its own folder: `make fuzz`.  Everything that they test is in one
 # archive, from which each takes what it does not replace.
@@ -746,7 +747,7 @@ tests/fuzz/clang/parts.a: \
     $(libdmutex_libapi_la_SOURCES) \
     libdmutex/stores/redis/wire/scripts.c tests/fuzz/far_end.c $(preload_librun_la_SOURCES)
 	$(AM_V_at)$(clang_archive)
-tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(filter tests/%,$(sim_sources))
+tests/fuzz/clang/libsim.a: $(tests_sim_libsim_la_SOURCES) $(tests_registers_libmemory_la_SOURCES) $(filter tests/%,$(sim_sources))
 	$(AM_V_at)$(clang_archive)
 .PHONY: fuzz
 
@@ -1033,7 +1034,7 @@ check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload
 if HAVE_TLS
 check_LTLIBRARIES += tests/lib/libtls.la
 endif
-check_LTLIBRARIES += tests/registers/libdriver.la tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
+check_LTLIBRARIES += tests/registers/libdriver.la tests/registers/libmemory.la tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
 check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/chaos/skew.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
@@ -1212,6 +1213,7 @@ EXTRA_DIST += \
     tests/model/models \
     tests/model/reg_cond.pml \
     tests/model/reg_grace.pml \
+    tests/model/reg_mark.pml \
     tests/model/reg_name.pml \
     tests/model/reg_session.pml \
     tests/model/reg_share.pml \

@@ -100,6 +100,13 @@ void dm_reg_errand_step(struct dm_reg_errand *errand, struct dm_reg_copy *copy, 
     }
 }
 
+void dm_reg_errand_refused(struct dm_reg_errand *errand, int64_t again_ns)
+{
+    errand->is_under_way = errand->is_read = false;
+    errand->due_ns = again_ns;
+    errand->want = DM_REG_ERRAND_READ;
+}
+
 void dm_reg_errand_give_up(struct dm_reg_errand *errand)
 {
     errand->is_under_way = false;

@@ -80,6 +80,9 @@ void dm_reg_errand_send(struct dm_reg_errand *errand);
 void dm_reg_errand_step(struct dm_reg_errand *errand, struct dm_reg_copy *copy, enum dm_reg_errand_event event,
                         int64_t now_ns, int64_t round_trip_ns, uint64_t random);
 
+/* The store refuses, for whatever reason: reads again, not before that moment. */
+void dm_reg_errand_refused(struct dm_reg_errand *errand, int64_t again_ns);
+
 /* The session of its attempt is over, and with it all that the attempt owes. */
 void dm_reg_errand_give_up(struct dm_reg_errand *errand);
 

@@ -2,9 +2,12 @@
 #include "memory.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -94,9 +97,11 @@ struct driver {
     int64_t to_server_ns, to_client_ns;
     struct request *unanswered;
     struct arrival *arrivals, **last_arrival;
+    int bell; /* an eventfd that is ready while something has come; -1 in a world */
 };
 
 struct memory {
+    pthread_mutex_t lock; /* recursive: drivers of several threads share the store */
     struct memory_world world;
     struct memory_faults faults;
     struct memory_counts counts;
@@ -135,6 +140,17 @@ static uint8_t *take_copy(struct memory *memory, const void *bytes, size_t size)
 static struct driver *driver_of(struct dm_reg_driver *driver)
 {
     return (struct driver *)(void *)driver;
+}
+
+/* The order of locks is that of calls: a client's own lock comes first. */
+static void lock(struct memory *memory)
+{
+    pthread_mutex_lock(&memory->lock);
+}
+
+static void unlock(struct memory *memory)
+{
+    pthread_mutex_unlock(&memory->lock);
 }
 
 /* ---- time and chance ---------------------------------------------------------------------- */
@@ -266,6 +282,8 @@ static void show(struct memory *memory, struct item *item, const struct entry *e
     reply->version = version_of(memory, entry);
     reply->clock_us = INT64_C(1790000000000000) + now_ns(memory) / 1000;
     reply->age_ms = entry ? (now_ns(memory) - entry->written_ns) / DM_NS_PER_MS : -1;
+    if (memory->faults.has_no_ages)
+        reply->age_ms = -1;
     if (entry && memory->faults.has_high_ages)
         reply->age_ms += 1000;
     if (known && !is_old && dm_reg_version_equals(&reply->version, known) && !dm_reg_version_is_absent(known)) {
@@ -302,7 +320,7 @@ static void tell_one(struct memory *memory, struct request *request, const struc
 {
     int times = happens(memory, memory->faults.tell_lost) ? 0 : happens(memory, memory->faults.tell_doubled) ? 2 : 1;
 
-    for (struct driver *to = memory->drivers; to; to = to->next) {
+    for (struct driver *to = memory->faults.has_no_tells ? NULL : memory->drivers; to; to = to->next) {
         if (!to->at_server || strcmp(to->inbox, tell->inbox) != 0)
             continue;
         for (int i = 0; i < times; i++) {
@@ -463,6 +481,8 @@ static void come(struct driver *driver, struct arrival *arrival)
 {
     *driver->last_arrival = arrival;
     driver->last_arrival = &arrival->next;
+    if (driver->bell >= 0)
+        eventfd_write(driver->bell, 1);
     if (driver->memory->world.wake && !driver->is_ended)
         driver->memory->world.wake(driver->user);
 }
@@ -498,6 +518,11 @@ static void answer(struct request *request, bool is_broken)
     }
 }
 
+static void write_identity(uint64_t epoch, char ret_identity[DM_REG_IDENTITY_ROOM])
+{
+    snprintf(ret_identity, DM_REG_IDENTITY_ROOM, "memory-%llu", (unsigned long long)epoch);
+}
+
 static void become_ready(struct driver *driver, uint64_t connection)
 {
     char identity[DM_REG_IDENTITY_ROOM];
@@ -505,7 +530,7 @@ static void become_ready(struct driver *driver, uint64_t connection)
     if (driver->at_server != connection)
         return;
     driver->at_client = connection;
-    snprintf(identity, sizeof identity, "memory-%llu", (unsigned long long)driver->epoch);
+    write_identity(driver->epoch, identity);
     driver->client.on_ready(driver->client.user, identity);
     if (*driver->inbox && driver->driver.can.has_tells)
         driver->client.on_inbox(driver->client.user, true);
@@ -515,8 +540,10 @@ static void open_again(struct driver *driver);
 
 static void become_down(struct driver *driver)
 {
-    if (!driver->at_client)
+    if (!driver->at_client) { /* it broke before the driver knew that it was open */
+        open_again(driver);
         return;
+    }
     driver->at_client = 0;
     while (driver->unanswered)
         answer(driver->unanswered, true);
@@ -529,8 +556,12 @@ static void become_down(struct driver *driver)
 static void turn(struct dm_reg_driver *dm_driver)
 {
     struct driver *driver = driver_of(dm_driver);
+    eventfd_t count;
 
+    lock(driver->memory);
     run_events(driver->memory);
+    if (driver->bell >= 0)
+        eventfd_read(driver->bell, &count);
     while (driver->arrivals) {
         struct arrival *arrival = driver->arrivals;
 
@@ -548,16 +579,18 @@ static void turn(struct dm_reg_driver *dm_driver)
         else
             driver->client.on_tell(driver->client.user, arrival->tell.text, arrival->tell.size);
     }
+    unlock(driver->memory);
 }
 
 static void watch(struct dm_reg_driver *dm_driver, struct dm_watch *watch)
 {
     struct driver *driver = driver_of(dm_driver);
 
-    if (driver->arrivals)
-        dm_watch_until(watch, 0);
+    lock(driver->memory);
+    dm_watch_poll(watch, driver->bell, POLLIN);
     if (driver->memory->events)
         dm_watch_until(watch, driver->memory->events->when_ns);
+    unlock(driver->memory);
 }
 
 /* ---- the driver: the connection ------------------------------------------------------------- */
@@ -593,27 +626,33 @@ static void open_again(struct driver *driver)
 
 static void want(struct dm_reg_driver *driver)
 {
+    lock(driver_of(driver)->memory);
     driver_of(driver)->is_wanted = true;
     open_again(driver_of(driver));
+    unlock(driver_of(driver)->memory);
 }
 
 static void rest(struct dm_reg_driver *dm_driver)
 {
     struct driver *driver = driver_of(dm_driver);
 
+    lock(driver->memory);
     driver->is_wanted = false;
     driver->at_server = driver->at_client = 0;
     while (driver->unanswered)
         answer(driver->unanswered, true);
+    unlock(driver->memory);
 }
 
 static void end(struct dm_reg_driver *dm_driver)
 {
     struct driver *driver = driver_of(dm_driver);
 
+    lock(driver->memory);
     driver->is_ended = true;
     driver->is_wanted = false;
     driver->at_server = driver->at_client = 0;
+    unlock(driver->memory);
 }
 
 /* ---- the driver: requests ------------------------------------------------------------------ */
@@ -664,8 +703,11 @@ static bool ask(struct dm_reg_driver *dm_driver, enum kind kind, uint64_t ticket
     struct driver *driver = driver_of(dm_driver);
     struct request *request;
 
-    if (!driver->at_client)
+    lock(driver->memory);
+    if (!driver->at_client) {
+        unlock(driver->memory);
         return false;
+    }
     request = make_request(driver, kind, ticket, count);
     for (int i = 0; i < count; i++) {
         fill_item(driver->memory, &request->items[i], &items[i]);
@@ -675,6 +717,7 @@ static bool ask(struct dm_reg_driver *dm_driver, enum kind kind, uint64_t ticket
         }
     }
     send_request(request);
+    unlock(driver->memory);
     return true;
 }
 
@@ -693,13 +736,17 @@ static bool list(struct dm_reg_driver *dm_driver, uint64_t ticket, const char *p
     struct driver *driver = driver_of(dm_driver);
     struct request *request;
 
-    if (!driver->at_client)
+    lock(driver->memory);
+    if (!driver->at_client) {
+        unlock(driver->memory);
         return false;
+    }
     request = make_request(driver, LIST, ticket, 1);
     fold(driver->memory, prefix, request->items[0].key);
     fold(driver->memory, after, request->after);
     request->most = most;
     send_request(request);
+    unlock(driver->memory);
     return true;
 }
 
@@ -740,9 +787,14 @@ static const struct dm_reg_driver_ops ops = {
 struct memory *memory_new(const struct memory_world *world)
 {
     struct memory *memory = calloc(1, sizeof *memory);
+    pthread_mutexattr_t recursive;
 
     if (!memory)
         abort();
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&memory->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     if (world)
         memory->world = *world;
     memory->chance = UINT64_C(0x9e3779b97f4a7c15);
@@ -753,6 +805,11 @@ struct memory *memory_new(const struct memory_world *world)
 
 void memory_free(struct memory *memory)
 {
+    for (const struct driver *driver = memory->drivers; driver; driver = driver->next) {
+        if (driver->bell >= 0)
+            close(driver->bell);
+    }
+    pthread_mutex_destroy(&memory->lock);
     while (memory->pieces) {
         struct piece *piece = memory->pieces;
 
@@ -774,18 +831,24 @@ const struct memory_counts *memory_counts(const struct memory *memory)
 
 struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client, void *user)
 {
-    struct driver *driver = take(memory, sizeof *driver);
+    struct driver *driver;
 
+    lock(memory);
+    driver = take(memory, sizeof *driver);
     driver->driver.ops = &ops;
-    driver->driver.can = (struct dm_reg_abilities){
-        .has_tells = true, .has_ages = true, .has_lists = true, .value_max = MEMORY_VALUE_MAX, .lease_ms_min = 100
-    };
+    driver->driver.can = (struct dm_reg_abilities){ .has_tells = !memory->faults.has_no_tells,
+                                                    .has_ages = !memory->faults.has_no_ages,
+                                                    .has_lists = true,
+                                                    .value_max = MEMORY_VALUE_MAX,
+                                                    .lease_ms_min = 100 };
     driver->memory = memory;
     driver->client = *client;
     driver->user = user;
     driver->last_arrival = &driver->arrivals;
+    driver->bell = memory->world.at ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     driver->next = memory->drivers;
     memory->drivers = driver;
+    unlock(memory);
     return &driver->driver;
 }
 
@@ -803,10 +866,12 @@ static void cut_one(struct driver *driver)
 
 void memory_cut(struct memory *memory, struct dm_reg_driver *driver)
 {
+    lock(memory);
     for (struct driver *each = memory->drivers; each; each = each->next) {
         if (!driver || each == driver_of(driver))
             cut_one(each);
     }
+    unlock(memory);
 }
 
 void memory_stall(struct memory *memory, int64_t until_ns)
@@ -850,6 +915,22 @@ void memory_wipe(struct memory *memory)
     memory->entries = NULL;
 }
 
+void memory_identity(const struct memory *memory, char ret_identity[DM_REG_IDENTITY_ROOM])
+{
+    write_identity(memory->epoch, ret_identity);
+}
+
+void memory_put(struct memory *memory, const char *key, const void *value, size_t size)
+{
+    struct item item = { .size = size };
+
+    lock(memory);
+    snprintf(item.key, sizeof item.key, "%s", key);
+    item.value = take_copy(memory, value, size);
+    write_entry(memory, &item);
+    unlock(memory);
+}
+
 void memory_execute_late(struct memory *memory)
 {
     for (struct event *event = memory->events; event; event = event->next) {
@@ -861,8 +942,10 @@ void memory_execute_late(struct memory *memory)
 void memory_each(struct memory *memory, void (*handler)(void *user, const char *key, const void *value, size_t size),
                  void *user)
 {
+    lock(memory);
     for (const struct entry *entry = memory->entries; entry; entry = entry->next)
         handler(user, entry->key, entry->value, entry->size);
+    unlock(memory);
 }
 
 void memory_watch(struct memory *memory,

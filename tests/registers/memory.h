@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A register store in memory: one server, and a driver for each process.  It is the simplest thing that keeps the
- * contract of registers/driver.h, and it has the faults that real servers have shown.
+ * contract of registers/driver.h, and it has the faults that real servers have shown.  Threads may share it.
  *
  * A fault of the first kind is allowed by the contract, and the lock protocol must live with it.  A defect is not: the
  * suite of driver.h must find it, and the simulator shows what comes of it.
@@ -32,7 +32,8 @@ struct memory_faults {
     int64_t late_most_ns;
     unsigned poor; /* a conflict does not bring the newer value */
     unsigned tell_lost, tell_doubled;
-    bool is_full; /* swaps are refused, deletions are not */
+    bool is_full;                   /* swaps are refused, deletions are not */
+    bool has_no_tells, has_no_ages; /* said before the first driver is opened */
     /* Defects. */
     bool brings_old;       /* a conflict brings the value that was expected */
     bool reads_old;        /* a read may show the value before the last swap */
@@ -72,8 +73,14 @@ void memory_wipe(struct memory *memory);
 /* Keeps a copy of all data as they are now. */
 void memory_copy(struct memory *memory);
 
+/* Writes a value by hand, whatever is there. */
+void memory_put(struct memory *memory, const char *key, const void *value, size_t size);
+
 /* Executes all late swaps now. */
 void memory_execute_late(struct memory *memory);
+
+/* Which data these are, as a driver says at on_ready(). */
+void memory_identity(const struct memory *memory, char ret_identity[DM_REG_IDENTITY_ROOM]);
 
 /* ---- looks -------------------------------------------------------------------------------- */
 

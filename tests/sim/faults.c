@@ -6,6 +6,7 @@
 #include "fiber.h"
 #include "plain.h"
 #include "process.h"
+#include "registers.h"
 #include "sentinels.h"
 #include "server.h"
 #include "work.h"
@@ -344,6 +345,23 @@ const char *fault_text(enum fault_kind kind)
     return kinds[kind].text;
 }
 
+static int64_t disturbed_until_ns;
+
+static void calm_registers(void *object, uint64_t number)
+{
+    (void)object;
+    (void)number;
+    if (world_now() >= disturbed_until_ns)
+        registers_disturb(0);
+}
+
+static void empty_registers(void *object, uint64_t number)
+{
+    (void)object;
+    (void)number;
+    registers_fill(false);
+}
+
 /* The plain store knows these faults; others are a Redis server's, and do nothing here. */
 static void happen_to_plain(const struct fault *fault)
 {
@@ -364,6 +382,72 @@ static void happen_to_plain(const struct fault *fault)
     case FAULT_FLUSH_DATA:
         plain_restart(false, (int64_t)fault->b * MS);
         check_forgive(DATA_GRACED);
+        break;
+    case FAULT_SLOW:
+    case FAULT_STOP:
+    case FAULT_KILL:
+    case FAULT_KILL_HOST:
+    case FAULT_CANCEL:
+    case FAULT_FORK:
+        kinds[fault->kind].happens(fault);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Requests and notices get lost from now on, for a while. */
+static void disturb_registers(const struct fault *fault)
+{
+    registers_disturb(5 + fault->a % 50);
+    disturbed_until_ns = world_now() + fault->b * 4 * MS;
+    world_at(disturbed_until_ns, calm_registers, NULL, 0);
+}
+
+/*
+ * The store on registers keeps every promise when data are lost: D1 and D2 give grace, whatever the URL says.  Kinds of
+ * faults that a Redis server alone knows stand for others.
+ */
+static void happen_to_registers(const struct fault *fault)
+{
+    switch (fault->kind) {
+    case FAULT_CUT_REQUESTS:
+    case FAULT_CUT_REPLIES:
+    case FAULT_KILL_CLIENT:
+    case FAULT_HALF_OPEN:
+        registers_cut(fault->a);
+        break;
+    case FAULT_STALL:
+    case FAULT_LOADING:
+        registers_stall((int64_t)fault->b * MS);
+        break;
+    case FAULT_FULL:
+        registers_fill(true);
+        world_at(world_now() + fault->b * 2 * MS, empty_registers, NULL, 0);
+        break;
+    case FAULT_RESTART:
+    case FAULT_PROMOTE:
+        registers_restart(REGISTERS_KEEP, (int64_t)fault->b * MS);
+        break;
+    case FAULT_COPY:
+        registers_copy();
+        break;
+    case FAULT_RESTART_EMPTY:
+        registers_restart(REGISTERS_LOSE, (int64_t)fault->b * MS);
+        break;
+    case FAULT_FAIL_OVER:
+    case FAULT_PROMOTE_OLD:
+    case FAULT_PROMOTE_BACK:
+        registers_restart(REGISTERS_BRING_COPY, (int64_t)fault->b * MS);
+        break;
+    case FAULT_FLUSH_DATA:
+        registers_wipe();
+        break;
+    case FAULT_FLUSH_SCRIPTS:
+    case FAULT_MONITOR:
+    case FAULT_STEP_BACK:
+    case FAULT_EVICT:
+        disturb_registers(fault);
         break;
     case FAULT_SLOW:
     case FAULT_STOP:
@@ -509,6 +593,8 @@ static void happen(void *object, uint64_t number)
     server_choose(fault->a >> 16);
     if (plain_is_there())
         happen_to_plain(fault);
+    else if (registers_are_there())
+        happen_to_registers(fault);
     else if (sentinels_are_there())
         happen_to_group(fault);
     else if (cluster_is_there())
@@ -542,6 +628,11 @@ void faults_end(void)
         server_stall(0);
     }
     plain_stall(0);
+    if (registers_are_there()) {
+        registers_stall(0);
+        registers_fill(false);
+        registers_disturb(0);
+    }
     if (server_right_clock())
         check_forgive(CLOCK_STEPPED);
     net_set_delay(200 * DM_NS_PER_US, 4 * MS);

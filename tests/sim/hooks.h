@@ -25,6 +25,11 @@ enum core_defect {
     STORE_TELLS_EACH_TIME,   /* of the plain store: such a holder is notified of every waiter */
     STORE_FORGETS_MARKS,     /* the plain store's: the end of a marked hold's lease is a death, whatever the mark */
     STORE_TELLS_NO_DEATH,    /* the plain store's: no end of a lease is a death */
+    MEMORY_BRINGS_OLD,       /* the driver's: a conflict brings the value that was expected */
+    MEMORY_READS_OLD,        /* the driver's: a read may be older than what the process has seen */
+    MEMORY_REPEATS_VERSIONS, /* the driver's: versions begin again after a deletion */
+    MEMORY_KEEPS_IDENTITY,   /* the driver's: an older copy comes back under the same identity */
+    MEMORY_IS_NOT_ATOMIC,    /* the driver's: some swaps do not look at the version */
     WORDS_COUNT_FOR_EVER,    /* the master watch's: a master is believed until the connection ends */
     SENTINELS_TELL_NO_EPOCH, /* failovers are not distinguished */
     LINK_AWAITS_NO_REPLICA,  /* the link's: with wait=N, a reply counts whatever WAIT has said */

@@ -15,6 +15,7 @@
 #include "process/keep/gate.h"
 #include "process/keep/pump.h"
 #include "process/life/exit.h"
+#include "registers.h"
 #include "store/calls.h"
 #include "work.h"
 #include "world.h"
@@ -337,7 +338,7 @@ static void run_loop(struct thread *thread)
         if (!loop->is_nudged && watch.due_ns > dm_clock_boot_ns())
             thread_wait(watch.due_ns);
         loop->is_nudged = false;
-        if (server_count() > 1)
+        if (server_count() > 1 || registers_are_there())
             dm_store_turn(runtime->store);
         if (loop->alarm.due_ns <= dm_clock_boot_ns())
             dm_pump_run(runtime);
@@ -346,10 +347,15 @@ static void run_loop(struct thread *thread)
 
 /* ---- a process --------------------------------------------------------------------------- */
 
-/* The rate of a clock: half of the clocks are right, the other half within a fifth of the server's clock. */
+/*
+ * The rate of a clock: half of the clocks are right, the other half within a fifth of the server's clock.  On registers
+ * one process's clock is measured by another's, so each is within a tenth.
+ */
 static int64_t some_rate(void)
 {
-    return chance_one_in(CHANCE_WORK, 2) ? 1000000 : 820000 + chance_below(CHANCE_WORK, 360000);
+    int64_t most = registers_are_there() ? 100000 : 180000;
+
+    return chance_one_in(CHANCE_WORK, 2) ? 1000000 : 1000000 - most + chance_below(CHANCE_WORK, (uint32_t)most * 2);
 }
 
 struct process *process_new(void)

@@ -10,6 +10,7 @@
 #include "plain.h"
 #include "plans.h"
 #include "process.h"
+#include "registers.h"
 #include "sentinels.h"
 #include "server.h"
 #include "work.h"
@@ -167,7 +168,7 @@ static void plan(struct run *run)
         .think_ns = (1 + below(8)) * MS,
         .hold_ns = (1 + below(6)) * MS,
         .until_ns = (4000 + below(8000)) * MS,
-        .has_conditions = below(2) && !run->is_plain,
+        .has_conditions = below(2) && !run->is_plain && !run->has_registers,
         .has_robust = below(2),
         .has_mixed_leases = below(3) == 0,
         .has_grace = below(4) > 0 || run->has_losses,
@@ -183,6 +184,8 @@ static void plan(struct run *run)
         plan_passing();
     if (run->is_quorum)
         plan_quorum(is_unsafe);
+    if (run->has_registers && is_unsafe)
+        work.has_mixed_leases = false; /* the grace is as long as the name's lease */
     if (run->has_sentinels)
         plan_sentinels(run);
     if (run->is_cluster)
@@ -251,6 +254,8 @@ static void drain(void)
     work_check_sleepers();
     work_close();
     go_until(world_now() + DRAIN_LEASES * LEASE_MAX_MS * MS, is_done); /* ends as soon as all threads are home */
+    if (registers_are_there() && !is_broken() && is_done())
+        registers_check_left();
     if (!is_broken() && !is_done() && !check_is_torn())
         world_break("liveness: %d threads have not come home, %s", work_threads_left(&what),
                     (work_threads_left(&what), what));
@@ -274,6 +279,8 @@ static void run_plan(struct run *run)
         server_let_ghosts_live();
     if (run->is_plain)
         plain_begin();
+    if (run->has_registers)
+        registers_begin();
     processes_begin();
     check_begin(work.names);
     plans_begin();
@@ -287,6 +294,7 @@ static void run_plan(struct run *run)
     snprintf(run->breach, sizeof run->breach, "%s", world_breach());
     processes_end();
     plain_end();
+    registers_end();
     check_end();
     server_end();
     net_end();
@@ -312,6 +320,7 @@ static bool still_fails(struct run *run)
                          .is_safe = run->is_safe,
                          .has_copies = run->has_copies,
                          .is_plain = run->is_plain,
+                         .has_registers = run->has_registers,
                          .is_quorum = run->is_quorum,
                          .liar = run->liar,
                          .has_sentinels = run->has_sentinels,

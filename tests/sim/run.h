@@ -18,6 +18,7 @@ struct run {
     bool has_losses;      /* always faults that lose data, and a grace after them */
     bool has_copies;      /* no other fault than an older copy, again and again, and conditions */
     bool is_plain;        /* on the plain store, without scripts */
+    bool has_registers;   /* on registers in memory */
     bool is_quorum;       /* of three or five servers */
     enum liar liar;       /* and its first server lies */
     bool has_sentinels;   /* and three servers that are a group */

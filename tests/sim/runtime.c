@@ -14,6 +14,7 @@
 #include "process/keep/pump.h"
 #include "process/life/fork.h"
 #include "process/life/lifetime.h"
+#include "registers.h"
 #include "sentinels.h"
 #include "store/drivers.h"
 #include "world.h"
@@ -109,6 +110,8 @@ static void open_store(struct dm_runtime *runtime)
 
     if (plain_is_there())
         runtime->store = plain_open(process_current(), &host);
+    else if (registers_are_there())
+        runtime->store = registers_open(process_current(), &host);
     else
         runtime->store = dm_store_open(runtime->url, &runtime->ident, &host);
     marks_put(runtime->store);

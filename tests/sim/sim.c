@@ -24,6 +24,7 @@ int main(int argc, char **argv)
     run.is_safe = getenv("DM_SAFE") != NULL;
     run.has_copies = getenv("DM_COPIES") != NULL;
     run.is_plain = getenv("DM_PLAIN") != NULL;
+    run.has_registers = getenv("DM_REGISTERS") != NULL;
     run.is_quorum = getenv("DM_QUORUM") != NULL;
     run.liar = getenv("DM_LIAR") ? LIAR_MISLEADS : LIAR_IS_NONE;
     run.has_sentinels = getenv("DM_SENTINELS") != NULL;

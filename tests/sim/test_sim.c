@@ -232,6 +232,22 @@ static void test_sim_keeps_every_promise_when_the_store_is_a_plain_one(void **st
     assert_true(counters.messages > seeds && counters.renewals > seeds && counters.deaths > 0);
 }
 
+/*
+ * On registers in memory, whose swaps are lost, unanswered, and late by hours; data are lost, and come back older, with
+ * another identity or with the same.
+ */
+static void test_sim_keeps_every_promise_when_the_store_is_on_registers(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 75, 10000);
+
+    (void)state;
+    begin();
+    run.has_registers = true;
+    keep_promises_at(first_seed(), seeds);
+    must_have_tried();
+    assert_true(counters.messages > seeds && counters.renewals > seeds && counters.deaths > 0);
+}
+
 /* Three or five servers, each with its own faults, even ones that lose data: what processes can see. */
 static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
 {
@@ -339,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_sim_keeps_every_promise_when_things_go_wrong),
         cmocka_unit_test(test_sim_keeps_every_promise_when_older_copies_come_back),
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_on_registers),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_quorum),
         cmocka_unit_test(test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_are_sentinels),

@@ -23,7 +23,7 @@ static uint64_t seeds_for_control = SEEDS_FOR_CONTROL;
 static struct run run;
 
 /* Controls run on one server, unless a test says otherwise for its own time. */
-static bool has_copies, is_plain, is_quorum, has_sentinels, is_cluster;
+static bool has_copies, is_plain, has_registers, is_quorum, has_sentinels, is_cluster;
 static unsigned wait_for;
 static enum liar liar;
 
@@ -33,7 +33,7 @@ static uint64_t next_seed = 1;
 static int back_to_one_server(void **state)
 {
     (void)state;
-    has_copies = is_plain = is_quorum = has_sentinels = is_cluster = false;
+    has_copies = is_plain = has_registers = is_quorum = has_sentinels = is_cluster = false;
     wait_for = 0;
     liar = LIAR_IS_NONE;
     return 0;
@@ -51,6 +51,7 @@ static void must_break_when(const char *what, const struct mutation *mutations, 
     run.has_losses = has_losses;
     run.has_copies = has_copies;
     run.is_plain = is_plain;
+    run.has_registers = has_registers;
     run.is_quorum = is_quorum;
     run.liar = liar;
     run.has_sentinels = has_sentinels;
@@ -104,6 +105,18 @@ static void test_sim_notices_a_defect_when_the_plain_store_marks_holds(void **st
     must_break("plain: each waiter is told", NULL, STORE_TELLS_EACH_TIME, "I6");
     must_break("plain: a death in spite of the mark", NULL, STORE_FORGETS_MARKS, "I9");
     must_break("plain: a death that nobody is told of", NULL, STORE_TELLS_NO_DEATH, "I9");
+}
+
+/* What a driver must give: without any of it the store on registers breaks its promises. */
+static void test_sim_notices_a_defect_of_a_driver(void **state)
+{
+    (void)state;
+    has_registers = true;
+    must_break("registers: certain for the whole lease", NULL, CORE_HAS_NO_MARGIN, "I1 I2");
+    must_break("registers: a swap that is not atomic", NULL, MEMORY_IS_NOT_ATOMIC, "I1 I2 I4");
+    must_break("registers: a conflict brings an old value", NULL, MEMORY_BRINGS_OLD, "I1 I2 I4 liveness");
+    must_break("registers: reads are old", NULL, MEMORY_READS_OLD, "I1 I2 I4 liveness");
+    must_break_when("registers: an old copy under the same identity", NULL, MEMORY_KEEPS_IDENTITY, "I1 I2", true);
 }
 
 static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
@@ -457,6 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_store_is_a_plain_one, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_of_a_driver, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_when_a_server_of_a_quorum_grants_to_everybody, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_are_sentinels, back_to_one_server),

@@ -201,6 +201,24 @@ static void test_nothing_is_unsettled_in_other_data(void **state)
     assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
 }
 
+/* A store that refuses is asked again later, beginning with a read. */
+static void test_errand_reads_again_later_when_the_store_refuses(void **state)
+{
+    (void)state;
+    copy.is_known = true;
+    begin_release();
+    apply(true);
+    dm_reg_errand_send(&errand);
+    dm_reg_errand_refused(&errand, now_ns + DM_NS_PER_S);
+    assert_int_equal(wants(), DM_REG_ERRAND_WAIT);
+    assert_int_equal(dm_reg_errand_due_ns(&errand), now_ns + DM_NS_PER_S);
+    now_ns += DM_NS_PER_S;
+    go(DM_REG_ERRAND_READ, DM_REG_ERRAND_EV_READ);
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_DONE);
+    assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
+}
+
 /* Owed things end with their session. */
 static void test_errand_is_settled_when_its_session_is_over(void **state)
 {
@@ -295,6 +313,7 @@ int main(void)
         TEST(test_name_stays_unsettled_until_a_swap_is_done),
         TEST(test_read_without_an_answer_is_repeated_after_a_pause),
         TEST(test_nothing_is_unsettled_in_other_data),
+        TEST(test_errand_reads_again_later_when_the_store_refuses),
         TEST(test_errand_is_settled_when_its_session_is_over),
         TEST(test_acquire_pauses_longer_after_each_conflict),
         TEST(test_pause_has_a_limit),

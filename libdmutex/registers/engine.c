@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One turn of the store: what has come, what follows from it, and what goes out without the lock. */
+#include <stdlib.h>
+
+#include "base/descriptor.h"
+#include "base/minmax.h"
+#include "base/units.h"
+#include "registers/store_parts.h"
+
+/* After a pause as long as this the process was stopped, perhaps. */
+#define PAUSE_NS (500 * DM_NS_PER_MS)
+
+/* After so many turns in a row, in which answers came at once, others may want the lock. */
+#define TURNS_MOST 16
+
+/* ---- turns ------------------------------------------------------------------------------- */
+
+/* Names need sessions, and sessions that are over change what names do. */
+void dm_registers_run(struct dm_registers *registers)
+{
+    int64_t due_ns, now_ns = dm_clock_boot_ns();
+
+    dm_assert_held(DM_RANK_REGISTERS);
+    if (registers->is_ended)
+        return;
+    if (now_ns - registers->ran_ns > PAUSE_NS)
+        registers->ready_ns = now_ns;
+    registers->ran_ns = now_ns;
+    dm_registers_run_names(registers);
+    due_ns = dm_registers_run_sessions(registers);
+    dm_registers_tell_names(registers);
+    due_ns = dm_min64(due_ns, dm_registers_run_names(registers));
+    dm_registers_renew_all(registers);
+    registers->due_ns = registers->batches || registers->news ? 0 : due_ns;
+}
+
+/* What is sent goes out at once: whoever polls may not know that there is something to write. */
+void dm_registers_work(struct dm_registers *registers)
+{
+    int turns = 0;
+
+    dm_assert_held(DM_RANK_REGISTERS);
+    do {
+        registers->must_turn = false;
+        if (!registers->is_ended)
+            registers->driver->ops->turn(registers->driver);
+        dm_registers_run(registers);
+    } while (registers->must_turn && ++turns < TURNS_MOST);
+    if (registers->must_turn)
+        registers->due_ns = 0;
+}
+
+/* ---- what there is to wait for ------------------------------------------------------------- */
+
+/* A number made of what there is to wait for now. */
+uint64_t dm_registers_sum(const struct dm_watch *watch)
+{
+    uint64_t sum = (uint64_t)watch->count;
+
+    for (int i = 0; i < watch->count; i++)
+        sum = (sum ^ (uint64_t)(uint32_t)watch->polled[i].fd << 16 ^ (uint16_t)watch->polled[i].events) *
+              UINT64_C(0x100000001b3);
+    return sum;
+}
+
+uint64_t dm_registers_probe(struct dm_registers *registers)
+{
+    dm_watch_clear(&registers->probe);
+    if (!registers->is_ended)
+        registers->driver->ops->watch(registers->driver, &registers->probe);
+    dm_watch_until(&registers->probe, registers->due_ns);
+    return dm_registers_sum(&registers->probe);
+}
+
+/*
+ * A leader that waits for other things than there are is woken, and looks again.  The loop thread is told; while it
+ * leaves the descriptors to leaders, it knows none.
+ */
+bool dm_registers_has_changed(struct dm_registers *registers)
+{
+    uint64_t sum = dm_registers_probe(registers);
+
+    dm_assert_held(DM_RANK_REGISTERS);
+    if (registers->has_leader && (registers->led_sum != sum || registers->probe.due_ns < registers->led.due_ns))
+        dm_bell_ring(&registers->bell);
+    if (registers->has_leader || registers->is_left_to_leader)
+        return registers->due_ns < registers->loop_due_ns;
+    return registers->loop_sum != sum || registers->probe.due_ns < registers->loop_due_ns;
+}
+
+/* ---- delivery ------------------------------------------------------------------------------ */
+
+static void deliver_batch(struct dm_reg_batch *batch)
+{
+    batch->done(batch->user, batch->is_unanswered ? NULL : batch->answers, batch->count,
+                batch->refusal[0] ? batch->refusal : NULL);
+    free(batch);
+}
+
+static bool take_flag(bool *flag)
+{
+    bool was = *flag;
+
+    *flag = false;
+    return was;
+}
+
+/* The order matters: a process learns that the way is open before it hears anything by it. */
+void dm_registers_deliver(struct dm_registers *registers)
+{
+    const struct dm_host *host = &registers->host;
+    struct dm_reg_batch *batches;
+    struct dm_reg_news_item *news;
+    bool is_ready, is_inbox, is_change;
+
+    dm_mutex_lock(&registers->lock);
+    batches = registers->batches;
+    registers->batches = NULL;
+    registers->last_batch = &registers->batches;
+    news = registers->news;
+    registers->news = NULL;
+    registers->last_news = &registers->news;
+    is_ready = take_flag(&registers->tells_ready);
+    is_inbox = take_flag(&registers->tells_inbox);
+    is_change = take_flag(&registers->tells_change) || dm_registers_has_changed(registers);
+    dm_mutex_unlock(&registers->lock);
+    if (is_ready)
+        host->on_ready(host->user);
+    if (is_inbox)
+        host->on_inbox(host->user);
+    while (batches) {
+        struct dm_reg_batch *batch = batches;
+
+        batches = batch->next;
+        deliver_batch(batch);
+    }
+    while (news) {
+        struct dm_reg_news_item *item = news;
+
+        news = item->next;
+        host->on_message(host->user, &item->message);
+        free(item);
+    }
+    if (is_change)
+        host->on_change(host->user);
+}

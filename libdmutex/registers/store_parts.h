@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parts of the store on registers:
+ *
+ *   store.c     the wall: questions come in
+ *   turns.c     threads that wait
+ *   client.c    what the driver calls
+ *   engine.c    one turn: what follows from replies, and what is delivered afterwards
+ *   names.c     the names that this process uses: attempts, and tasks about them
+ *   sessions.c  the sessions of this process, those that it watches, and the mark
+ *   requests.c  requests to the driver
+ *   outbox.c    answers and messages, until they are delivered
+ *
+ * Everything is guarded by the store's lock, and the driver is called under it.  Handlers and the host are called
+ * without it, in dm_registers_deliver().
+ */
+#ifndef DM_REGISTERS_STORE_PARTS_H
+#define DM_REGISTERS_STORE_PARTS_H
+
+#include "base/rank.h"
+#include "registers/apply.h"
+#include "registers/errand.h"
+#include "registers/mark.h"
+#include "registers/session.h"
+#include "registers/store.h"
+#include "registers/watch.h"
+
+#define DM_REG_BUCKETS 256
+
+struct dm_reg_name;
+
+/* Questions that were submitted together, until the last one has its answer. */
+struct dm_reg_batch {
+    struct dm_reg_batch *next; /* of those to be delivered */
+    dm_answers_fn done;
+    void *user;
+    int count, left; /* answers that are still to come */
+    bool is_unanswered;
+    char refusal[DM_REASON_ROOM]; /* "" none */
+    struct dm_answer answers[];
+};
+
+/* A message for the process. */
+struct dm_reg_news_item {
+    struct dm_reg_news_item *next;
+    struct dm_message message;
+};
+
+/* A session of this process. */
+struct dm_reg_own {
+    struct dm_reg_own *next;
+    struct dm_reg_session session;
+    unsigned attempts; /* that refer to it, or may */
+    bool is_over;
+    bool is_told; /* the attempts know that it is over */
+};
+
+/* An attempt that is not over, as far as this process knows. */
+struct dm_reg_attempt {
+    struct dm_reg_attempt *next;   /* of the name */
+    struct dm_reg_attempt *in_row; /* in its bucket */
+    struct dm_reg_name *name;
+    uint64_t number, thread;
+    uint32_t lease_ms;
+    bool is_robust;
+    struct dm_reg_own *own; /* the session that the value names, or will; NULL: none yet */
+    bool is_sent;           /* a swap that names it was sent: it is a reference to the session */
+    bool is_hold;           /* OWNED was answered, and no release has been asked for */
+    bool is_waiting;        /* QUEUED was answered */
+    bool is_ending;         /* its release is asked for */
+    uint64_t token;
+    enum dm_mark mark; /* as the value has it */
+    struct dm_reg_looks looks;
+    int64_t poll_ns;  /* waiting, without notices: when the store looks for itself */
+    int64_t heard_ns; /* the process's last question about it, or our last answer */
+};
+
+/*
+ * A note in the session of a holder that is to be broken: its owner learns of it at its next beat.  The note comes
+ * first, so nobody is broken without being told.
+ */
+struct dm_reg_note {
+    struct dm_reg_ref ref; /* the holder */
+    bool is_done;          /* noted, or there is nobody to be told */
+    bool must_swap;        /* `value` is to be written */
+    int64_t retry_ns;
+    struct dm_reg_session_value value; /* as read, with the attempt among the broken ones */
+};
+
+/* One operation on one name. */
+struct dm_reg_task {
+    struct dm_reg_task *next; /* of the name, in the order of asking */
+    struct dm_reg_errand errand;
+    struct dm_reg_name *name;
+    enum dm_reg_act act;
+    struct dm_reg_attempt *attempt; /* NULL: none */
+    struct dm_reg_batch *batch;     /* NULL: nobody waits for the answer */
+    int index;                      /* in the batch */
+    enum dm_end end;
+    enum dm_mark mark;
+    uint64_t seen, arrival;
+    int64_t asked_ns; /* RENEW: its answer must prove a later beat */
+    bool is_anonymous;
+    bool is_over;               /* by the answer, so is the attempt */
+    bool is_dropped;            /* its request is under way, and nothing follows it */
+    bool is_claiming;           /* CLAIM: sent, so the value may name the new session */
+    struct dm_reg_own *claimer; /* CLAIM: the new session */
+    enum dm_verdict refusal;    /* by the store, of the last request; NOTHING: none */
+    struct dm_reg_note *note;   /* FORCE: once there is a holder */
+    struct dm_answer answer;
+    union dm_more *ret_more;
+    int owed_count;
+    struct dm_reg_owed owed[]; /* ACQUIRE */
+};
+
+/* A renewal that waits for the next beat of its session. */
+struct dm_reg_renewal {
+    struct dm_reg_renewal *next;
+    uint64_t attempt;
+    int64_t asked_ns;
+    bool has_waiter;
+    struct dm_reg_batch *batch;
+    int index;
+};
+
+/* A name that this process uses, with the copy of its value that this process knows. */
+struct dm_reg_name {
+    struct dm_reg_name *next;   /* in its bucket */
+    struct dm_reg_name *in_row; /* of the names with tasks */
+    bool is_in_row;
+    struct dm_reg_copy copy;
+    struct dm_reg_version version;
+    uint8_t *value;
+    size_t size;
+    struct dm_reg_task *under_way; /* whose request is under way */
+    struct dm_reg_version next_version;
+    uint8_t *next_value; /* of the swap under way */
+    size_t next_size;
+    struct dm_reg_notice own_notices[8]; /* of the swap under way, to this process; the rest is found by polls */
+    int own_notice_count;
+    uint64_t reads_wanted; /* in doubt: believed once the mark has been read so often */
+    struct dm_reg_task *tasks, **last_task;
+    struct dm_reg_attempt *attempts;
+    char key[DM_REG_KEY_MAX + 1];
+};
+
+enum dm_reg_asked { DM_REG_ASKED_NAME, DM_REG_ASKED_OWN, DM_REG_ASKED_WATCHED, DM_REG_ASKED_MARK, DM_REG_ASKED_NOTE };
+
+#define DM_REG_NOTICES 64
+#define DM_REG_NOTICE_ROOM 64
+
+/* Room for a notice on its way out. */
+struct dm_reg_tell_room {
+    char inbox[DM_UUID_LENGTH + 1];
+    char text[DM_REG_NOTICE_ROOM];
+};
+
+/* A thread that waits for the store. */
+struct dm_reg_sleeper {
+    struct dm_reg_sleeper *next;
+    struct dm_self *self;
+};
+
+/* A request to the driver that has no answer yet. */
+struct dm_reg_request {
+    struct dm_reg_request *next;
+    uint64_t ticket;
+    enum dm_reg_asked asked;
+    bool is_swap;
+    int64_t sent_ns;
+    struct dm_reg_version next_version; /* of a session's swap */
+    struct dm_reg_name *name;
+    struct dm_reg_own *own;
+    struct dm_reg_session_id watched;
+};
+
+struct dm_registers {
+    struct dm_store store; /* first */
+    struct dm_mutex lock;
+    struct dm_reg_driver *driver;
+    const struct dm_ident *ident;
+    struct dm_host host;
+    struct dm_reg_writer writer;
+    uint8_t uuid[DM_UUID_LENGTH / 2];
+
+    bool is_connected;
+    bool is_ready;      /* connected, and the mark is known */
+    bool is_inbox_open; /* as the driver says; always true without notices */
+    int64_t ready_ns;   /* since when, without a pause of ours */
+    int64_t ran_ns;     /* the last turn */
+    bool is_final;      /* waiting is useless */
+    bool is_ended;
+    bool is_closing; /* sessions without references end */
+    bool is_settled; /* closing: no swap of ours may come late */
+    bool has_dead;   /* a session of others is newly known to be dead */
+    char identity[DM_REG_IDENTITY_ROOM];
+    uint64_t identity_number;
+    char down_reason[DM_REASON_ROOM];
+    struct dm_traffic traffic;
+
+    uint32_t last_serial; /* of sessions */
+    int64_t make_ns;      /* no session is made before */
+    struct dm_reg_own *owns;
+    struct dm_reg_watch watch;
+    struct dm_reg_mark_watch mark;
+    struct dm_reg_name *buckets[DM_REG_BUCKETS];
+    struct dm_reg_attempt *attempts[DM_REG_BUCKETS];
+    unsigned name_count;
+    struct dm_reg_name *busy; /* names with tasks */
+    struct dm_reg_renewal *renewals;
+    int64_t sweep_ns; /* when an attempt may have been forgotten by the process */
+
+    struct dm_reg_request *requests;
+    uint64_t last_ticket;
+    int64_t clock_us, clock_ns; /* the store's clock, and ours when it told; 0: it does not */
+    int64_t round_trip_ns;
+    uint64_t chance;
+    struct dm_reg_notice notices[DM_REG_NOTICES]; /* of the step under way */
+    struct dm_reg_tell_room tells[DM_REG_NOTICES];
+    struct dm_reg_tell tell_items[DM_REG_NOTICES];
+    struct dm_reg_session_value session; /* too large for a stack, as the next */
+    uint8_t bytes[DM_REG_SMALL_MAX];     /* of a session or the mark, on its way out */
+
+    /* To be delivered without the lock. */
+    struct dm_reg_batch *batches, **last_batch;
+    struct dm_reg_news_item *news, **last_news;
+    bool tells_ready, tells_inbox, tells_change;
+
+    int64_t due_ns;      /* the next turn, as the last one found it */
+    int64_t loop_due_ns; /* as the loop thread knows it */
+    struct dm_reg_sleeper *sleepers;
+    bool has_leader, is_left_to_leader; /* turns.c */
+    int64_t led_ns;
+    struct dm_watch led;        /* what the leader waits for */
+    struct dm_watch probe;      /* what there is to wait for now */
+    uint64_t led_sum, loop_sum; /* of the descriptors, as the leader and the loop thread know them */
+    bool must_turn;             /* something was sent that the driver may still have to write */
+    int bell;
+};
+
+static inline struct dm_registers *dm_registers_of(struct dm_store *store)
+{
+    return (struct dm_registers *)(void *)store;
+}
+
+/* ---- outbox.c ---------------------------------------------------------------------------- */
+
+/* One answer of a batch; the last one makes the batch due. */
+void dm_registers_answer(struct dm_registers *registers, struct dm_reg_batch *batch, int index,
+                         const struct dm_answer *answer, const char *refusal);
+
+/* The batch gets no answers. */
+void dm_registers_leave_unanswered(struct dm_registers *registers, struct dm_reg_batch *batch);
+
+/* A message for the process about an attempt. */
+void dm_registers_tell(struct dm_registers *registers, const struct dm_message *message);
+
+/* Something has happened that sleeping threads must see.  Lock held. */
+void dm_registers_wake_all(struct dm_registers *registers);
+
+/* ---- engine.c ---------------------------------------------------------------------------- */
+
+/* Calls handlers and the host; the lock is not held. */
+void dm_registers_deliver(struct dm_registers *registers);
+
+/* The driver's turn, and what follows from it.  Quietly. */
+void dm_registers_work(struct dm_registers *registers);
+
+/* Sends whatever can be sent now, and plans the next turn.  Quietly. */
+void dm_registers_run(struct dm_registers *registers);
+
+/*
+ * Finds what there is to wait for now: registers->probe.  Returns a number made of it, as dm_registers_sum() does of
+ * any watch.
+ */
+uint64_t dm_registers_probe(struct dm_registers *registers);
+uint64_t dm_registers_sum(const struct dm_watch *watch);
+
+/* True if the loop thread waits for other things than there are; a leader that does is woken. */
+bool dm_registers_has_changed(struct dm_registers *registers);
+
+/* ---- names.c ----------------------------------------------------------------------------- */
+
+/* NULL without memory. */
+struct dm_reg_name *dm_registers_name(struct dm_registers *registers, const char *key);
+struct dm_reg_attempt *dm_registers_attempt(struct dm_registers *registers, uint64_t number);
+
+/* Takes a question about one name; its answer goes to the batch.  False without memory. */
+bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
+                       struct dm_reg_batch *batch, int index);
+
+/* A release that cannot be sent now: the store owes it from here on, although nobody waits for its answer. */
+void dm_registers_owe(struct dm_registers *registers, const struct dm_question *question);
+
+/* Goes on with all tasks that can.  Returns when the next one can. */
+int64_t dm_registers_run_names(struct dm_registers *registers);
+
+/* The answer to a name's request. */
+void dm_registers_name_replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                               const struct dm_reg_reply *reply);
+
+/* The answer to the request about a note. */
+void dm_registers_note_replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                               const struct dm_reg_reply *reply);
+
+/* Answers renewals whose session has proved a later beat, or is lost. */
+void dm_registers_renew_all(struct dm_registers *registers);
+
+/* Nobody gets an answer while there is no connection; what is owed stays. */
+void dm_registers_names_down(struct dm_registers *registers);
+
+/* The store has other data: copies and debts are forgotten, waiters ask anew, holds are claimed. */
+void dm_registers_names_moved(struct dm_registers *registers);
+
+/* Tells the attempts what has become of sessions since the last time. */
+void dm_registers_tell_names(struct dm_registers *registers);
+
+/* Somebody tells us about an attempt. */
+void dm_registers_take_notice(struct dm_registers *registers, const struct dm_reg_notice *notice);
+
+/* True if a release is still to be done. */
+bool dm_registers_is_owing(const struct dm_registers *registers);
+
+/* ---- sessions.c -------------------------------------------------------------------------- */
+
+/* The session for this lease that new references name, made if there is none.  NULL without memory. */
+struct dm_reg_own *dm_registers_own(struct dm_registers *registers, uint32_t lease_ms);
+
+/* Somebody needs it to be certain. */
+void dm_registers_need(struct dm_registers *registers, struct dm_reg_own *own);
+
+/* Lets time pass for sessions, watched ones and the mark, and sends what they want.  Returns when the next is due. */
+int64_t dm_registers_run_sessions(struct dm_registers *registers);
+
+void dm_registers_own_replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                              const struct dm_reg_reply *reply);
+void dm_registers_watched_replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                                  const struct dm_reg_reply *reply);
+void dm_registers_mark_replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                               const struct dm_reg_reply *reply);
+
+void dm_registers_sessions_moved(struct dm_registers *registers);
+
+/* ---- requests.c -------------------------------------------------------------------------- */
+
+/* Sends one item.  False: not sent. */
+bool dm_registers_send(struct dm_registers *registers, const struct dm_reg_request *request,
+                       const struct dm_reg_item *item);
+
+/* The time since 1970. */
+int64_t dm_registers_wall_us(const struct dm_registers *registers);
+
+/* The bytes of a notice, and back. */
+size_t dm_registers_write_notice(const struct dm_reg_notice *notice, char to[DM_REG_NOTICE_ROOM]);
+bool dm_registers_read_notice(const void *text, size_t size, struct dm_reg_notice *ret_notice);
+
+/* ---- client.c ---------------------------------------------------------------------------- */
+
+/* The functions that the driver calls. */
+struct dm_reg_client dm_registers_client(struct dm_registers *registers);
+
+/* ---- turns.c ----------------------------------------------------------------------------- */
+
+/* Sleeps until a post, the deadline, or for nothing; works for all meanwhile.  As dm_store_sleep(). */
+bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline *deadline, int cancel_state);
+
+/* Adds to the watch what the loop thread must wait for. */
+void dm_registers_watch(struct dm_registers *registers, struct dm_watch *watch);
+
+#endif
