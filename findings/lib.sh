@@ -78,15 +78,10 @@ start_redis()
     echo "redis-server $(redis-cli -s "$redis" info server | sed -n 's/^redis_version:\([^\r]*\).*/\1/p')"
 }
 
-# as_other COMMAND...: PostgreSQL and pgbouncer refuse to run as root.
-as_other()
-{
-    if [ "$(id -u)" = 0 ]; then
-        setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
-    else
-        "$@"
-    fi
-}
+# PostgreSQL and pgbouncer refuse to run as root: $other before a command makes it another user's. No function, whose
+# shell would be what is ended in place of the server.
+other=
+[ "$(id -u)" != 0 ] || other="setpriv --reuid=nobody --regid=nogroup --clear-groups"
 
 # start_postgres: of postgresql-15, on a socket in the folder $postgres, with everybody trusted.
 start_postgres()
@@ -99,9 +94,9 @@ start_postgres()
     mkdir "$postgres"
     [ "$(id -u)" != 0 ] || chown nobody:nogroup "$postgres"
     # the programs are not where they were built for: the files of time zones and texts are beside them
-    as_other "$bin/initdb" -D "$postgres/data" -A trust -U postgres --locale=C -E UTF8 --no-sync >"$scratch/log" 2>&1 ||
+    $other "$bin/initdb" -D "$postgres/data" -A trust -U postgres --locale=C -E UTF8 --no-sync >"$scratch/log" 2>&1 ||
         give_up "initdb: $(tail -n 1 "$scratch/log")"
-    as_other "$bin/postgres" -D "$postgres/data" -k "$postgres" -c listen_addresses= >"$scratch/postgres.log" 2>&1 &
+    $other "$bin/postgres" -D "$postgres/data" -k "$postgres" -c listen_addresses= >"$scratch/postgres.log" 2>&1 &
     servers="$servers $!"
     wait_for "$bin/psql" -h "$postgres" -U postgres -c 'SELECT 1'
 }

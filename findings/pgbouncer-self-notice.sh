@@ -36,7 +36,7 @@ pool_mode = $1
 END
     echo '"postgres" ""' >"$folder/users"
     [ "$(id -u)" != 0 ] || chown -R nobody:nogroup "$folder"
-    as_other "$bouncer" -q "$folder/ini" >"$folder/log" 2>&1 &
+    $other "$bouncer" -q "$folder/ini" >"$folder/log" 2>&1 &
     servers="$servers $!"
     wait_for "$bin/psql" -h "$folder" -p 6432 -U postgres -c 'SELECT 1'
 }
