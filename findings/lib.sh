@@ -73,7 +73,7 @@ start_redis()
     need redis-server redis-cli
     redis=$scratch/redis.sock
     redis-server --port 0 --unixsocket "$redis" --save '' --dir "$scratch" >"$scratch/redis.log" 2>&1 &
-    servers="$servers $!"
+    servers="$! $servers"
     wait_for redis-cli -s "$redis" ping
     echo "redis-server $(redis-cli -s "$redis" info server | sed -n 's/^redis_version:\([^\r]*\).*/\1/p')"
 }
@@ -97,7 +97,7 @@ start_postgres()
     $other "$bin/initdb" -D "$postgres/data" -A trust -U postgres --locale=C -E UTF8 --no-sync >"$scratch/log" 2>&1 ||
         give_up "initdb: $(tail -n 1 "$scratch/log")"
     $other "$bin/postgres" -D "$postgres/data" -k "$postgres" -c listen_addresses= >"$scratch/postgres.log" 2>&1 &
-    servers="$servers $!"
+    servers="$! $servers"
     wait_for "$bin/psql" -h "$postgres" -U postgres -c 'SELECT 1'
 }
 

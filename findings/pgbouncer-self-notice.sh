@@ -37,7 +37,7 @@ END
     echo '"postgres" ""' >"$folder/users"
     [ "$(id -u)" != 0 ] || chown -R nobody:nogroup "$folder"
     $other "$bouncer" -q "$folder/ini" >"$folder/log" 2>&1 &
-    servers="$servers $!"
+    servers="$! $servers"
     wait_for "$bin/psql" -h "$folder" -p 6432 -U postgres -c 'SELECT 1'
 }
 

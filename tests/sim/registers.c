@@ -267,7 +267,9 @@ static void check_left(void *user, const char *key, const void *bytes, size_t si
 
 void registers_check_left(void)
 {
+    check_begin_look();
     memory_each(memory, check_left, NULL);
+    check_end_look();
 }
 
 /* ---- beginning and end ------------------------------------------------------------------------ */

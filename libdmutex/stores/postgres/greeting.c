@@ -335,9 +335,8 @@ static void ask_for_tables(struct dm_postgres *postgres)
  * so their age tells whether unflushed commits can have been lost.
  *
  * The number of our server process comes first.  A pooler makes one up for its greeting, and nothing else tells it:
- * even a notice to oneself arrives through one, and those of others do not.  pgbouncer 1.18 gives the answers that a
- * client has not waited for to the next client, so no answer that comes through a pooler is believed.  Nothing else is
- * sent before this is known, because our answers would be given to others likewise.
+ * even a notice to oneself arrives through one, and those of others do not.  An answer that comes
+ * through a pooler is not believed, as it may be another client's, and nothing else is sent before this is known.
  */
 static const char facts_statement[] =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('server_version_num'), "
