@@ -334,9 +334,10 @@ static void ask_for_tables(struct dm_postgres *postgres)
  * promotion.  Statistics begin anew with each recovery from a crash, also where the server's process has survived it,
  * so their age tells whether unflushed commits can have been lost.
  *
- * The number of our server process comes first.  A pooler makes one up for its greeting, and nothing else tells it:
- * even a notice to oneself arrives through one, and those of others do not.  An answer that comes
- * through a pooler is not believed, as it may be another client's, and nothing else is sent before this is known.
+ * The number of our server process comes first.  A pooler makes one up for its greeting, and nothing else gives the
+ * pooler away: even a notice to oneself arrives through it, while those of others do not.  An answer that comes
+ * through a pooler is not believed, because it may be another client's, and nothing else is sent before this is
+ * known.
  */
 static const char facts_statement[] =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('server_version_num'), "
