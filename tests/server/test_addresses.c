@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../lib/testlib.h"
@@ -86,12 +87,14 @@ static void say(const char *words)
     assert_return_code(rename(other, path), errno);
 }
 
-static bool is_asked(void)
+/* True if the name was asked for so often, by any process. */
+static bool is_asked(int times)
 {
+    struct stat asked;
     char name[200];
 
     snprintf(name, sizeof name, "%s.asked", getenv("TEST_NAMES"));
-    return access(name, F_OK) == 0;
+    return stat(name, &asked) == 0 && asked.st_size >= times;
 }
 
 static int begin_test(void **state)
@@ -279,7 +282,7 @@ static void test_calls_end_at_their_deadline_when_the_look_up_hangs(void **state
     say("hang");
     a = actor_start_at(url);
     actor_do(a, "ETIMEDOUT", "timedlock names/x 100");
-    assert_true(is_asked());
+    assert_true(is_asked(1));
     actor_do(a, "ENOLCK", "trylock names/x");
     actor_assert_words(a, "host name " NAME " cannot be looked up: no name server answers");
     say("127.0.0.1");
@@ -289,6 +292,10 @@ static void test_calls_end_at_their_deadline_when_the_look_up_hangs(void **state
 }
 
 /* The child has neither the thread that does the look-up nor its result. */
+/*
+ * Both hang in the look-up before either may go on.  libc's own locks of a look-up do not survive fork() (glibc 2.36:
+ * that of __check_pf()), so a fork in the moment in which the parent has one of them would be a test of libc.
+ */
 static void test_the_child_looks_up_itself_when_it_is_forked_during_a_look_up(void **state)
 {
     struct actor *a;
@@ -297,8 +304,9 @@ static void test_the_child_looks_up_itself_when_it_is_forked_during_a_look_up(vo
     say("hang");
     a = actor_start_at(url);
     actor_do(a, "0", "start lock names/x");
-    wait_until(is_asked());
+    wait_until(is_asked(1));
     actor_send(a, "in-child lock names/y");
+    wait_until(is_asked(2));
     say("127.0.0.1");
     actor_expect(a, "0");
     actor_do(a, "0", "join");
