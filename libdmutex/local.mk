@@ -262,13 +262,13 @@ EXTRA_libdmutex_libredis_la_DEPENDENCIES = Makefile
 libdmutex_libredis_la_SOURCES = \
     libdmutex/stores/redis/ask.c \
     libdmutex/stores/redis/attempt.c \
-    libdmutex/stores/redis/cluster/fleet.c \
-    libdmutex/stores/redis/cluster/fleet.h \
-    libdmutex/stores/redis/cluster/fleet_map.c \
-    libdmutex/stores/redis/cluster/fleet_parts.h \
+    libdmutex/stores/redis/cluster/cluster.c \
+    libdmutex/stores/redis/cluster/cluster.h \
     libdmutex/stores/redis/cluster/groups.c \
     libdmutex/stores/redis/cluster/groups.h \
-    libdmutex/stores/redis/cluster/members.c \
+    libdmutex/stores/redis/cluster/map.c \
+    libdmutex/stores/redis/cluster/nodes.c \
+    libdmutex/stores/redis/cluster/parts.h \
     libdmutex/stores/redis/cluster/slot_map.c \
     libdmutex/stores/redis/cluster/slot_map.h \
     libdmutex/stores/redis/cluster/vouchers.c \

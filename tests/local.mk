@@ -63,9 +63,9 @@ unit_link_tests = \
     tests/unit/test_race \
     tests/unit/test_retry
 unit_redis_tests = \
+    tests/unit/test_cluster_nodes \
     tests/unit/test_council \
     tests/unit/test_file \
-    tests/unit/test_fleet \
     tests/unit/test_greeting \
     tests/unit/test_keys \
     tests/unit/test_posting \
@@ -979,7 +979,6 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/crowd.h \
     tests/lib/filter.c \
     tests/lib/filter.h \
-    tests/lib/fleet_of_one.h \
     tests/lib/folder.c \
     tests/lib/folder.h \
     tests/lib/hosts.c \
@@ -994,6 +993,7 @@ tests_lib_libtest_la_SOURCES = \
     tests/lib/lines.h \
     tests/lib/mutexes.c \
     tests/lib/mutexes.h \
+    tests/lib/one_node.h \
     tests/lib/proc.c \
     tests/lib/proc.h \
     tests/lib/proxy.c \

@@ -18,7 +18,7 @@ enum dm_rank {
     DM_RANK_STATE,        /* process/claims/registry.c: names, attempts, everything the core decides on */
     DM_RANK_QUORUM,       /* stores/quorum/quorum.c: what the servers of a quorum have said */
     DM_RANK_REGISTERS,    /* registers/store.c: a store on registers, with its driver */
-    DM_RANK_FLEET,        /* stores/redis/cluster/fleet.c: the nodes of a Cluster, and which node serves a slot */
+    DM_RANK_CLUSTER,      /* stores/redis/cluster/cluster.c: the nodes of a Cluster, and which node serves a slot */
     DM_RANK_CONN,         /* link/link.c: one link's socket, slots and buffers */
     DM_RANK_MASTER_WATCH, /* stores/redis/sentinel/master_watch.c: what the sentinels say */
     DM_RANK_NODE,         /* stores/redis/node/node.c: which server a link is connected to */

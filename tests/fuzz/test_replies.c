@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../lib/fleet_of_one.h"
+#include "../lib/one_node.h"
 #include "fuzz.h"
 #include "link/reader.h"
 #include "stores/redis/node/greeting.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../lib/fleet_of_one.h"
+#include "../lib/one_node.h"
 #include "link/reader.h"
 #include "stores/redis/parts.h"
 #include "stores/redis/wire/reply.h"
@@ -198,7 +198,7 @@ static int begin(bool is_cluster)
     memset(&redis, 0, sizeof redis);
     redis.is_cluster = is_cluster;
     is_sending_on = is_cluster;
-    memset(the_member.is_unknown, 0, sizeof the_member.is_unknown);
+    memset(the_node.is_unknown, 0, sizeof the_node.is_unknown);
     dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
     keys = dm_keys_new(&redis.naming, "g/l", 0);
     others = dm_keys_new(&redis.naming, "h/m", 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Redis store as the process sees it: the operations of store/store.h on a fleet of nodes. */
+/* The Redis store as the process sees it: the operations of store/store.h on a cluster of nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,46 +22,47 @@
 /* How often the map is asked for while a claim needs a node of a Cluster that cannot be reached. */
 #define MAP_NS (250 * DM_NS_PER_MS)
 
-/* Loops over the members of a fleet; those added during the loop are not visited. */
-#define FOR_EACH_MEMBER(member, fleet) \
-    for (unsigned i_ = 0, count_ = dm_fleet_count(fleet); i_ < count_ && ((member) = (fleet)->members[i_], true); i_++)
+/* Loops over the nodes of a cluster; those added during the loop are not visited. */
+#define FOR_EACH_NODE(node, cluster)                                                                                \
+    for (unsigned i_ = 0, count_ = dm_cluster_count(cluster); i_ < count_ && ((node) = (cluster)->nodes[i_], true); \
+         i_++)
 
 /* The node of a place; without a place, any node.  NULL: no node is known yet. */
-static struct dm_member *member_of(const struct dm_store *store, const struct dm_place *place)
+static struct dm_cluster_node *node_of(const struct dm_store *store, const struct dm_place *place)
 {
-    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    struct dm_cluster *cluster = &dm_redis(store)->cluster;
 
-    if (!fleet->slot_map)
-        return fleet->members[0];
-    return place ? dm_fleet_of_slot(fleet, place->slot) : dm_fleet_any(fleet);
+    if (!cluster->slot_map)
+        return cluster->nodes[0];
+    return place ? dm_cluster_of_slot(cluster, place->slot) : dm_cluster_any(cluster);
 }
 
 /*
  * Requests and answers go over the link for commands, messages over the link for the inbox.  Both belong to one node,
  * which makes sure that both reach the same server.
  */
-static struct dm_link *link_of(const struct dm_member *member, enum dm_way way)
+static struct dm_link *link_of(const struct dm_cluster_node *node, enum dm_way way)
 {
-    return way == DM_ASKS ? member->node.commands.link : member->node.inbox.link;
+    return way == DM_ASKS ? node->base.commands.link : node->base.inbox.link;
 }
 
 /* ---- events of the nodes ------------------------------------------------------------------ */
 
-/* The fleet's hooks: each passes an event on to the process, through the functions of struct dm_host. */
-static void commands_ready(struct dm_member *member)
+/* The cluster's hooks: each passes an event on to the process, through the functions of struct dm_host. */
+static void commands_ready(struct dm_cluster_node *node)
 {
-    const struct dm_redis *redis = member->fleet->hooks.user;
+    const struct dm_redis *redis = node->cluster->hooks.user;
 
     redis->host.on_ready(redis->host.user);
 }
 
 /* In a Cluster this starts the subscriptions to the channels, and the inbox is ready with the last answer. */
-static void inbox_ready(struct dm_member *member)
+static void inbox_ready(struct dm_cluster_node *node)
 {
-    const struct dm_redis *redis = member->fleet->hooks.user;
+    const struct dm_redis *redis = node->cluster->hooks.user;
 
     if (redis->groups)
-        dm_groups_inbox_ready(redis->groups, member);
+        dm_groups_inbox_ready(redis->groups, node);
     else
         redis->host.on_inbox(redis->host.user);
 }
@@ -74,31 +75,31 @@ static void groups_ready(void *user)
 }
 
 /* `server`: that of the inbox.  dm_redis_hear() takes a grant by another server for a hint. */
-static void message_came(struct dm_member *member, const char *text, const struct dm_server *server)
+static void message_came(struct dm_cluster_node *node, const char *text, const struct dm_server *server)
 {
-    dm_redis_hear(member->fleet->hooks.user, text, server);
+    dm_redis_hear(node->cluster->hooks.user, text, server);
 }
 
-static void inbox_replied(struct dm_member *member, const struct redisReply *reply)
+static void inbox_replied(struct dm_cluster_node *node, const struct redisReply *reply)
 {
-    const struct dm_redis *redis = member->fleet->hooks.user;
+    const struct dm_redis *redis = node->cluster->hooks.user;
 
-    dm_groups_take_reply(redis->groups, member, reply);
+    dm_groups_take_reply(redis->groups, node, reply);
 }
 
 /* Inboxes follow their slots, and the loop opens links that requests have wished for. */
-static void map_changed(struct dm_fleet *fleet)
+static void map_changed(struct dm_cluster *cluster)
 {
-    const struct dm_redis *redis = fleet->hooks.user;
+    const struct dm_redis *redis = cluster->hooks.user;
 
     dm_groups_map_changed(redis->groups);
     redis->host.on_change(redis->host.user);
 }
 
 /* Called when a link's lock has just been released: it may only ring a bell. */
-static void changed(struct dm_fleet *fleet)
+static void changed(struct dm_cluster *cluster)
 {
-    const struct dm_redis *redis = fleet->hooks.user;
+    const struct dm_redis *redis = cluster->hooks.user;
 
     redis->host.on_change(redis->host.user);
 }
@@ -114,9 +115,9 @@ static struct dm_place *place(struct dm_store *store, const char *key)
 /* Requests about names of one node go together. */
 static unsigned lane(struct dm_store *store, const struct dm_place *place)
 {
-    const struct dm_member *member = member_of(store, place);
+    const struct dm_cluster_node *node = node_of(store, place);
 
-    return member ? member->index : 0;
+    return node ? node->index : 0;
 }
 
 /* FNV-1a of the lock's key */
@@ -134,25 +135,25 @@ static uint32_t spread(struct dm_store *store, const struct dm_place *place)
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     const struct dm_redis *redis = dm_redis(store);
-    const struct dm_member *member;
+    const struct dm_cluster_node *node;
 
     if (way == DM_TELLS && redis->groups && place)
         return dm_groups_is_heard(redis->groups, place);
-    member = member_of(store, place);
-    return member && dm_link_is_ready(link_of(member, way));
+    node = node_of(store, place);
+    return node && dm_link_is_ready(link_of(node, way));
 }
 
 static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     struct dm_redis *redis = dm_redis(store);
-    const struct dm_member *member = member_of(store, place);
+    const struct dm_cluster_node *node = node_of(store, place);
 
     if (way == DM_TELLS && redis->groups && place)
         dm_groups_want(redis->groups, place);
-    else if (member)
-        dm_link_want(link_of(member, way));
+    else if (node)
+        dm_link_want(link_of(node, way));
     else
-        dm_fleet_refresh(&redis->fleet);
+        dm_cluster_refresh(&redis->cluster);
 }
 
 /* The caller may become the leader of the link, and opens it if need be. */
@@ -162,10 +163,10 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
     struct dm_redis *redis = dm_redis(store);
 
     if (!redis->groups)
-        return dm_link_await_ready(link_of(member_of(store, place), way), deadline);
+        return dm_link_await_ready(link_of(node_of(store, place), way), deadline);
     if (way == DM_TELLS && place)
         return dm_groups_await(redis->groups, place, deadline);
-    return dm_fleet_await_slot(&redis->fleet, place ? place->slot : 0, deadline) != NULL;
+    return dm_cluster_await_slot(&redis->cluster, place ? place->slot : 0, deadline) != NULL;
 }
 
 /*
@@ -175,8 +176,8 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                           const struct dm_deadline *deadline, int cancel_state)
 {
-    const struct dm_member *member = member_of(store, place);
-    struct dm_link *link = member ? link_of(member, way) : NULL;
+    const struct dm_cluster_node *node = node_of(store, place);
+    struct dm_link *link = node ? link_of(node, way) : NULL;
 
     if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !link || !dm_link_is_ready(link))
         return dm_self_sleep_cancellably(dm_self_get(), deadline, cancel_state);
@@ -186,12 +187,12 @@ static bool sleep_reading(struct dm_store *store, const struct dm_place *place, 
 static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                    char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_member *member = member_of(store, place);
+    struct dm_cluster_node *node = node_of(store, place);
 
-    if (member)
-        dm_node_reason(&member->node, link_of(member, way), ret_reason);
+    if (node)
+        dm_node_reason(&node->base, link_of(node, way), ret_reason);
     else
-        dm_fleet_reason(&dm_redis(store)->fleet, ret_reason);
+        dm_cluster_reason(&dm_redis(store)->cluster, ret_reason);
 }
 
 /*
@@ -200,30 +201,30 @@ static void reason(struct dm_store *store, const struct dm_place *place, enum dm
  */
 static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
-    struct dm_member *member = member_of(store, place);
+    struct dm_cluster_node *node = node_of(store, place);
     struct dm_server server;
     uint64_t number;
 
-    if (!member)
+    if (!node)
         return (struct dm_origin){ .number = 1 };
-    number = dm_node_link_server(&member->node.commands, &server);
+    number = dm_node_link_server(&node->base.commands, &server);
     if (number > 1)
-        number |= (uint64_t)member->index << 48;
+        number |= (uint64_t)node->index << 48;
     return (struct dm_origin){ number, server.run, server.epoch };
 }
 
 /* Messages come only over the inbox, and requests go only over the other link; both links may reconnect. */
 static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 {
-    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    struct dm_cluster *cluster = &dm_redis(store)->cluster;
     struct dm_link_traffic asks, tells;
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
     *ret_traffic = (struct dm_traffic){ 0 };
-    FOR_EACH_MEMBER(member, fleet)
+    FOR_EACH_NODE(node, cluster)
     {
-        dm_link_count(link_of(member, DM_ASKS), &asks);
-        dm_link_count(link_of(member, DM_TELLS), &tells);
+        dm_link_count(link_of(node, DM_ASKS), &asks);
+        dm_link_count(link_of(node, DM_TELLS), &tells);
         ret_traffic->commands += asks.commands;
         ret_traffic->messages += tells.messages;
         ret_traffic->reconnects += asks.reconnects + tells.reconnects;
@@ -247,31 +248,31 @@ static bool submit(struct dm_store *store, const struct dm_question *questions, 
 /* Posts go over the commands' link; this calls their handlers. */
 static void work(struct dm_store *store)
 {
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
-    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
-    dm_link_work(link_of(member, DM_ASKS));
+    FOR_EACH_NODE(node, &dm_redis(store)->cluster)
+    dm_link_work(link_of(node, DM_ASKS));
 }
 
 /* Called with the state lock held, so it sends quietly. */
 static int64_t look(struct dm_store *store)
 {
     int64_t next_ns = DM_NEVER, look_ns;
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
     dm_assert_held(DM_RANK_STATE);
-    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
+    FOR_EACH_NODE(node, &dm_redis(store)->cluster)
     {
-        look_ns = dm_node_look(&member->node);
+        look_ns = dm_node_look(&node->base);
         next_ns = look_ns < next_ns ? look_ns : next_ns;
     }
     return next_ns;
 }
 
 /* A node without slots is of use if it has a name ahead of its slot. */
-static bool is_of_use(struct dm_member *member)
+static bool is_of_use(struct dm_cluster_node *node)
 {
-    return dm_fleet_is_serving(member) || dm_fleet_is_vouched(member);
+    return dm_cluster_is_serving(node) || dm_cluster_is_vouched(node);
 }
 
 /*
@@ -279,14 +280,14 @@ static bool is_of_use(struct dm_member *member)
  * waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that was never open.  A
  * node that no longer serves anything is left alone.
  */
-static void watch_link(struct dm_redis *redis, struct dm_member *member, enum dm_way way, bool is_wished,
+static void watch_link(struct dm_redis *redis, struct dm_cluster_node *node, enum dm_way way, bool is_wished,
                        struct dm_link_watch *ret_watch)
 {
-    struct dm_link *link = link_of(member, way);
+    struct dm_link *link = link_of(node, way);
     unsigned lease_ms;
 
     dm_link_watch(link, ret_watch);
-    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !is_of_use(member) ||
+    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !is_of_use(node) ||
         !redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
     dm_link_limit_pauses(link, lease_ms / TRIES_IN_LEASE);
@@ -324,21 +325,21 @@ static void watch_line(struct dm_watched *line, bool is_left, const struct dm_li
  * signal handler, delays messages to others by a second at most: that is how often a process with waiters checks the
  * server, and each turn reads.
  */
-static void watch_member(struct dm_redis *redis, struct dm_member *member, struct dm_watch *watch)
+static void watch_node(struct dm_redis *redis, struct dm_cluster_node *node, struct dm_watch *watch)
 {
-    bool is_wished = __atomic_load_n(&member->is_wished, __ATOMIC_RELAXED), is_left, is_missed;
+    bool is_wished = __atomic_load_n(&node->is_wished, __ATOMIC_RELAXED), is_left, is_missed;
     struct dm_link_watch inbox, commands;
 
-    watch_link(redis, member, DM_TELLS, false, &inbox);
-    watch_link(redis, member, DM_ASKS, is_wished, &commands);
-    is_left = dm_link_leave_to_leader(link_of(member, DM_TELLS), member->inbox.activity);
-    watch_line(&member->inbox, is_left, &inbox, watch);
-    watch_line(&member->commands, false, &commands, watch);
-    if (member->node.master_watch)
-        dm_master_watch_watch(member->node.master_watch, watch);
-    is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_fleet_is_vouched(member);
-    if (is_missed && dm_fleet_is_serving(member))
-        dm_fleet_wish(member->fleet, NULL); /* another node may serve the slots */
+    watch_link(redis, node, DM_TELLS, false, &inbox);
+    watch_link(redis, node, DM_ASKS, is_wished, &commands);
+    is_left = dm_link_leave_to_leader(link_of(node, DM_TELLS), node->inbox.activity);
+    watch_line(&node->inbox, is_left, &inbox, watch);
+    watch_line(&node->commands, false, &commands, watch);
+    if (node->base.master_watch)
+        dm_master_watch_watch(node->base.master_watch, watch);
+    is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_cluster_is_vouched(node);
+    if (is_missed && dm_cluster_is_serving(node))
+        dm_cluster_wish(node->cluster, NULL); /* another node may serve the slots */
 }
 
 /* While a claim needs masters to vouch, or a node that cannot be used, the map is asked for again and again. */
@@ -346,22 +347,22 @@ static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
 {
     unsigned lease_ms;
 
-    dm_slot_map_watch(redis->fleet.slot_map, watch);
+    dm_slot_map_watch(redis->cluster.slot_map, watch);
     dm_groups_watch(redis->groups, watch);
     if (!redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
-    dm_watch_until(watch, dm_fleet_ask_due_ns(&redis->fleet));
-    if (__atomic_load_n(&redis->fleet.is_wished, __ATOMIC_RELAXED))
-        dm_watch_until(watch, __atomic_load_n(&redis->fleet.refreshed_ns, __ATOMIC_RELAXED) + MAP_NS);
+    dm_watch_until(watch, dm_cluster_ask_due_ns(&redis->cluster));
+    if (__atomic_load_n(&redis->cluster.is_wished, __ATOMIC_RELAXED))
+        dm_watch_until(watch, __atomic_load_n(&redis->cluster.refreshed_ns, __ATOMIC_RELAXED) + MAP_NS);
 }
 
 static void watch(struct dm_store *store, struct dm_watch *watch)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
-    FOR_EACH_MEMBER(member, &redis->fleet)
-    watch_member(redis, member, watch);
+    FOR_EACH_NODE(node, &redis->cluster)
+    watch_node(redis, node, watch);
     if (redis->groups)
         watch_map(redis, watch);
 }
@@ -369,10 +370,10 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
 /* Only the commands' link has posts that nobody waits for; the inbox sends nothing but its greeting. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
-    FOR_EACH_MEMBER(member, &dm_redis(store)->fleet)
-    dm_link_note_turn(link_of(member, DM_ASKS), look_ns);
+    FOR_EACH_NODE(node, &dm_redis(store)->cluster)
+    dm_link_note_turn(link_of(node, DM_ASKS), look_ns);
 }
 
 /*
@@ -392,28 +393,28 @@ static void turn_line(struct dm_watched *line, struct dm_link *link)
 }
 
 /* Turns both links each time: we do not know which one has woken the loop, and a check costs little. */
-static void turn_member(struct dm_member *member)
+static void turn_node(struct dm_cluster_node *node)
 {
-    if (member->node.master_watch)
-        dm_master_watch_turn(member->node.master_watch); /* first, because what the links read may no longer count */
-    turn_line(&member->inbox, link_of(member, DM_TELLS));
-    turn_line(&member->commands, link_of(member, DM_ASKS));
+    if (node->base.master_watch)
+        dm_master_watch_turn(node->base.master_watch); /* first, because what the links read may no longer count */
+    turn_line(&node->inbox, link_of(node, DM_TELLS));
+    turn_line(&node->commands, link_of(node, DM_ASKS));
 }
 
 static void turn_map(struct dm_redis *redis)
 {
-    dm_slot_map_turn(redis->fleet.slot_map);
-    dm_fleet_turn(&redis->fleet);
+    dm_slot_map_turn(redis->cluster.slot_map);
+    dm_cluster_turn(&redis->cluster);
     dm_groups_turn(redis->groups);
 }
 
 static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
-    FOR_EACH_MEMBER(member, &redis->fleet)
-    turn_member(member);
+    FOR_EACH_NODE(node, &redis->cluster)
+    turn_node(node);
     if (redis->groups)
         turn_map(redis);
 }
@@ -425,36 +426,36 @@ static void turn(struct dm_store *store)
  */
 static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
-    struct dm_fleet *fleet = &dm_redis(store)->fleet;
-    struct dm_member *member;
+    struct dm_cluster *cluster = &dm_redis(store)->cluster;
+    struct dm_cluster_node *node;
 
-    FOR_EACH_MEMBER(member, fleet)
+    FOR_EACH_NODE(node, cluster)
     {
-        if (!fleet->slot_map || dm_link_is_ready(link_of(member, DM_ASKS)))
-            dm_link_drain(link_of(member, DM_ASKS), deadline);
+        if (!cluster->slot_map || dm_link_is_ready(link_of(node, DM_ASKS)))
+            dm_link_drain(link_of(node, DM_ASKS), deadline);
     }
 }
 
 /* The links never open again; the memory stays, because a thread may still be about to use the store. */
 static void end(struct dm_store *store)
 {
-    dm_fleet_end(&dm_redis(store)->fleet);
+    dm_cluster_end(&dm_redis(store)->cluster);
 }
 
 /* Takes all locks, so that the child inherits nothing that is half changed. */
 static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
 {
-    dm_fleet_fork_prepare(&dm_redis(store)->fleet, stage);
+    dm_cluster_fork_prepare(&dm_redis(store)->cluster, stage);
 }
 
 static void fork_parent(struct dm_store *store, enum dm_fork_stage stage)
 {
-    dm_fleet_fork_parent(&dm_redis(store)->fleet, stage);
+    dm_cluster_fork_parent(&dm_redis(store)->cluster, stage);
 }
 
 static void fork_child(struct dm_store *store)
 {
-    dm_fleet_fork_child(&dm_redis(store)->fleet);
+    dm_cluster_fork_child(&dm_redis(store)->cluster);
 }
 
 /* There is no thread and no socket yet. */
@@ -462,7 +463,7 @@ static void free_unused(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
 
-    dm_fleet_clear_unused(&redis->fleet);
+    dm_cluster_clear_unused(&redis->cluster);
     dm_groups_free_unused(redis->groups);
     free(redis);
 }
@@ -499,26 +500,26 @@ static const struct dm_store_ops ops = {
 };
 
 /* The inboxes of a Cluster are opened by waits. */
-static bool open_fleet(struct dm_redis *redis, struct dm_url *url, const struct dm_fleet_hooks *hooks)
+static bool open_cluster(struct dm_redis *redis, struct dm_url *url, const struct dm_cluster_hooks *hooks)
 {
-    if (!dm_fleet_init(&redis->fleet, url, redis->channel, hooks))
+    if (!dm_cluster_init(&redis->cluster, url, redis->channel, hooks))
         return false;
     if (redis->is_cluster)
-        redis->groups = dm_groups_new(&redis->fleet, redis->uuid, groups_ready, redis);
+        redis->groups = dm_groups_new(&redis->cluster, redis->uuid, groups_ready, redis);
     if (redis->groups || !redis->is_cluster)
         return true;
-    dm_fleet_clear_unused(&redis->fleet);
+    dm_cluster_clear_unused(&redis->cluster);
     return false;
 }
 
 /*
- * The fleet copies the hooks, which carry the store.  The channel of the only inbox is the prefix of all inboxes,
+ * The cluster copies the hooks, which carry the store.  The channel of the only inbox is the prefix of all inboxes,
  * followed by the UUID of the process.
  */
 struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
 {
     struct dm_redis *redis = calloc(1, sizeof *redis);
-    const struct dm_fleet_hooks hooks = {
+    const struct dm_cluster_hooks hooks = {
         .open_local = host->open_local,
         .on_ready = commands_ready,
         .on_inbox = inbox_ready,
@@ -537,7 +538,7 @@ struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident,
     dm_redis_init(redis, url->prefix, ident->uuid, ident->label);
     if (!redis->is_cluster)
         snprintf(redis->channel, sizeof redis->channel, "%s%s", redis->inbox_prefix, ident->uuid);
-    if (open_fleet(redis, url, &hooks))
+    if (open_cluster(redis, url, &hooks))
         return &redis->store;
     free(redis);
     return NULL;

@@ -17,7 +17,7 @@
 #define DM_REDIS_PARTS_H
 
 #include "store/store.h"
-#include "stores/redis/cluster/fleet.h"
+#include "stores/redis/cluster/cluster.h"
 #include "stores/redis/cluster/groups.h"
 #include "stores/redis/wire/keys.h"
 #include "stores/redis/wire/scripts.h"
@@ -25,7 +25,7 @@
 struct dm_redis {
     struct dm_store store; /* first: see dm_redis() */
     struct dm_host host;
-    struct dm_fleet fleet;
+    struct dm_cluster cluster;
     struct dm_groups *groups; /* the inboxes of a Cluster, else NULL */
     struct dm_naming naming;  /* of keys and inboxes, with the URL's prefix */
     bool is_cluster;          /* several nodes: scripts have another text, and each group has inboxes */
@@ -35,7 +35,7 @@ struct dm_redis {
     char channel[160];        /* of the only inbox, else "" */
 };
 
-/* The dm_redis that the store is the first member of. */
+/* The dm_redis that the store is the first node of. */
 static inline struct dm_redis *dm_redis(const struct dm_store *store)
 {
     return (struct dm_redis *)(uintptr_t)store;
@@ -115,7 +115,7 @@ const char *dm_redis_flag(bool is_set);
  * script's text if the server does not know it.  DONE with a reply that is not an error, or the meaning of the error.
  * Frees the arguments.
  */
-enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_member *at, struct dm_args *args,
+enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_cluster_node *at, struct dm_args *args,
                              struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
                              struct redisReply **ret_reply);
 
@@ -166,14 +166,14 @@ void dm_redis_read(enum dm_op op, const struct dm_reading *reading, struct dm_an
 /* One script call of a batch in a Cluster. */
 struct dm_part {
     struct dm_posting *posting;
-    struct dm_member *member;
+    struct dm_cluster_node *node;
     const struct dm_place *place; /* the caller's, valid until the answers */
 };
 
 /* Questions that are under way; on the heap, because stacks may be small. */
 struct dm_posting {
     struct dm_store *store;
-    struct dm_member *member; /* to which the request was sent */
+    struct dm_cluster_node *node; /* to which the request was sent */
     enum dm_op op;
     dm_answers_fn done;
     void *user;

@@ -70,11 +70,12 @@ static const struct {
  * True: the slot of the request is on another node, or is moving, and this is the answer to all questions.  A redirect
  * that cannot be followed counts as no answer.
  */
-static bool is_redirected(struct dm_member *member, const char *key, const char *error, enum dm_verdict *ret_verdict)
+static bool is_redirected(struct dm_cluster_node *node, const char *key, const char *error,
+                          enum dm_verdict *ret_verdict)
 {
     for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         if (strncmp(error, redirects[i].word, strlen(redirects[i].word)) == 0) {
-            bool is_known = dm_fleet_redirect(member->fleet, member, key, key ? strlen(key) : 0, error);
+            bool is_known = dm_cluster_redirect(node->cluster, node, key, key ? strlen(key) : 0, error);
 
             *ret_verdict = is_known ? redirects[i].verdict : DM_SAYS_NOTHING;
             return true;
@@ -87,22 +88,22 @@ static bool is_redirected(struct dm_member *member, const char *key, const char 
  * Acts on a reply as a whole.  key: the first of the request, in a Cluster.  True: all questions have the same answer,
  * *ret_verdict.  ret_refusal: the text of an error that people should read, untouched if there is none.
  */
-static bool heed(const struct dm_posting *posting, struct dm_member *member, const char *key, const redisReply *reply,
-                 enum dm_verdict *ret_verdict, const char **ret_refusal)
+static bool heed(const struct dm_posting *posting, struct dm_cluster_node *node, const char *key,
+                 const redisReply *reply, enum dm_verdict *ret_verdict, const char **ret_refusal)
 {
     enum dm_error_row row = dm_reply_row(reply);
 
     if (row == DM_ROW_NONE)
         return false;
-    if (dm_redis(posting->store)->is_cluster && is_redirected(member, key, reply->str, ret_verdict))
+    if (dm_redis(posting->store)->is_cluster && is_redirected(node, key, reply->str, ret_verdict))
         return true;
     if (row == DM_ROW_SCRIPT) {
-        __atomic_store_n(&member->is_unknown[posting->op], true, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->is_unknown[posting->op], true, __ATOMIC_RELAXED);
         *ret_verdict = DM_SAYS_AGAIN;
         return true;
     }
     if (row == DM_ROW_REDISCOVER)
-        dm_node_distrust(&member->node, reply->str);
+        dm_node_distrust(&node->base, reply->str);
     if (row == DM_ROW_REFUSED)
         *ret_refusal = reply->str;
     return false;
@@ -118,7 +119,7 @@ static int64_t read_since_us(const struct dm_posting *posting, const redisReply 
     struct dm_server server = { 0 };
 
     if (posting->op == DM_OP_ACQUIRE || posting->op == DM_OP_RENEW)
-        dm_node_link_server(&posting->member->node.commands, &server);
+        dm_node_link_server(&posting->node->base.commands, &server);
     if (server.since_us && posting->op == DM_OP_RENEW && reply->elements > usual)
         return dm_redis_time_at(reply, usual);
     return (int64_t)server.since_us;
@@ -130,7 +131,7 @@ static void answered(void *user, const redisReply *reply)
     struct dm_posting *posting = user;
     const char *refusal = NULL;
     enum dm_verdict verdict;
-    bool is_alike = reply && heed(posting, posting->member, posting->key, reply, &verdict, &refusal);
+    bool is_alike = reply && heed(posting, posting->node, posting->key, reply, &verdict, &refusal);
     int64_t since_us = reply ? read_since_us(posting, reply) : 0;
 
     for (int i = 0; reply && i < posting->count; i++) {
@@ -161,7 +162,7 @@ static void part_answered(void *user, const redisReply *reply)
     struct dm_answer *answer = &posting->answers[part - posting->parts];
     const char *refusal = NULL;
 
-    if (reply && !heed(posting, part->member, part->place->text[0], reply, &answer->verdict, &refusal))
+    if (reply && !heed(posting, part->node, part->place->text[0], reply, &answer->verdict, &refusal))
         dm_redis_read(posting->op, &(struct dm_reading){ reply, 0, posting->ret_more }, answer);
     if (refusal)
         keep_refusal(posting, refusal);
@@ -177,9 +178,9 @@ static void part_answered(void *user, const redisReply *reply)
  * Clears the mark "unknown" for one post that sends the text; if that is lost with the connection, the next NOSCRIPT
  * sets the mark again.
  */
-static void choose_form(const struct dm_posting *posting, struct dm_member *member, struct dm_args *args)
+static void choose_form(const struct dm_posting *posting, struct dm_cluster_node *node, struct dm_args *args)
 {
-    if (__atomic_exchange_n(&member->is_unknown[posting->op], false, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&node->is_unknown[posting->op], false, __ATOMIC_RELAXED))
         dm_redis_send_text(args, dm_redis_script(posting->store, posting->op));
 }
 
@@ -187,17 +188,17 @@ static void choose_form(const struct dm_posting *posting, struct dm_member *memb
  * False if and only if the link is down: then `handler` is never called, and the loop thread opens the link.  Frees the
  * arguments.
  */
-static bool send_to(struct dm_posting *posting, struct dm_member *member, struct dm_args *args, dm_reply_fn handler,
+static bool send_to(struct dm_posting *posting, struct dm_cluster_node *node, struct dm_args *args, dm_reply_fn handler,
                     void *user)
 {
     enum dm_link_result result = DM_LINK_DOWN;
 
-    if (member) {
-        choose_form(posting, member, args);
-        result = dm_node_post(&member->node, args, handler, user);
+    if (node) {
+        choose_form(posting, node, args);
+        result = dm_node_post(&node->base, args, handler, user);
     }
     if (result == DM_LINK_DOWN)
-        dm_fleet_wish(&dm_redis(posting->store)->fleet, member);
+        dm_cluster_wish(&dm_redis(posting->store)->cluster, node);
     dm_args_free(args);
     return result != DM_LINK_DOWN;
 }
@@ -210,10 +211,10 @@ static bool post_at_once(struct dm_posting *posting, const struct dm_question *q
 
     if (!texts || !dm_redis_write(posting->store, questions, posting->count, texts, &args))
         return false;
-    posting->member = dm_fleet_of_args(&redis->fleet, &args);
+    posting->node = dm_cluster_of_args(&redis->cluster, &args);
     if (redis->is_cluster)
         posting->key = strndup(args.texts[3], args.lengths[3]);
-    return send_to(posting, posting->member, &args, answered, posting);
+    return send_to(posting, posting->node, &args, answered, posting);
 }
 
 static bool post_part(struct dm_part *part, const struct dm_question *question)
@@ -224,8 +225,8 @@ static bool post_part(struct dm_part *part, const struct dm_question *question)
 
     if (!dm_redis_write(posting->store, question, 1, &texts, &args))
         return false;
-    part->member = dm_fleet_of_args(&dm_redis(posting->store)->fleet, &args);
-    return send_to(posting, part->member, &args, part_answered, part);
+    part->node = dm_cluster_of_args(&dm_redis(posting->store)->cluster, &args);
+    return send_to(posting, part->node, &args, part_answered, part);
 }
 
 /*
@@ -244,17 +245,18 @@ static bool leave_out(struct dm_posting *posting, int count)
  */
 static bool post_each(struct dm_posting *posting, const struct dm_question *questions)
 {
-    struct dm_member *member = dm_fleet_of_slot(&dm_redis(posting->store)->fleet, posting->parts[0].place->slot);
+    struct dm_cluster_node *node =
+        dm_cluster_of_slot(&dm_redis(posting->store)->cluster, posting->parts[0].place->slot);
     int left_out = 0;
 
-    if (!member)
+    if (!node)
         return false;
-    dm_node_hold(&member->node);
+    dm_node_hold(&node->base);
     for (int i = 0, count = posting->count; i < count; i++) {
         posting->parts[i].posting = posting;
         left_out += !post_part(&posting->parts[i], &questions[i]);
     }
-    dm_node_let_go(&member->node);
+    dm_node_let_go(&node->base);
     return leave_out(posting, left_out);
 }
 

@@ -375,9 +375,9 @@ static bool write_pattern(const struct dm_redis *redis, const char *group, char 
 #define NODE_SHIFT 56
 
 /* The first node from `index` on that serves slots; the number of nodes if there is none. */
-static unsigned next_node(struct dm_fleet *fleet, unsigned index)
+static unsigned next_node(struct dm_cluster *cluster, unsigned index)
 {
-    while (index < dm_fleet_count(fleet) && dm_fleet_first_slot(fleet->members[index]) < 0)
+    while (index < dm_cluster_count(cluster) && dm_cluster_first_slot(cluster->nodes[index]) < 0)
         index++;
     return index;
 }
@@ -386,33 +386,34 @@ static unsigned next_node(struct dm_fleet *fleet, unsigned index)
  * The node to scan; NULL: that of the pattern, which is in the first key's position, or none is known, and the call
  * will fail.
  */
-static struct dm_member *node_of(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline)
+static struct dm_cluster_node *node_of(struct dm_store *store, const struct dm_view *view,
+                                       const struct dm_deadline *deadline)
 {
-    struct dm_fleet *fleet = &dm_redis(store)->fleet;
+    struct dm_cluster *cluster = &dm_redis(store)->cluster;
     unsigned index;
 
-    if (!dm_redis(store)->is_cluster || view->group || !dm_fleet_await_slot(fleet, 0, deadline))
+    if (!dm_redis(store)->is_cluster || view->group || !dm_cluster_await_slot(cluster, 0, deadline))
         return NULL;
-    index = next_node(fleet, view->cursor >> NODE_SHIFT);
-    return index < dm_fleet_count(fleet) ? fleet->members[index] : NULL;
+    index = next_node(cluster, view->cursor >> NODE_SHIFT);
+    return index < dm_cluster_count(cluster) ? cluster->nodes[index] : NULL;
 }
 
 /* After the last key of a node, the next node begins. */
 static uint64_t next_cursor(struct dm_store *store, const struct dm_view *view, const char *cursor)
 {
-    uint64_t next = strtoull(cursor, NULL, 10), node = next_node(&dm_redis(store)->fleet, view->cursor >> NODE_SHIFT);
+    uint64_t next = strtoull(cursor, NULL, 10), node = next_node(&dm_redis(store)->cluster, view->cursor >> NODE_SHIFT);
 
     if (!dm_redis(store)->is_cluster || view->group)
         return next;
     if (next == 0)
-        node = next_node(&dm_redis(store)->fleet, (unsigned)node + 1);
-    return node < dm_fleet_count(&dm_redis(store)->fleet) ? node << NODE_SHIFT | next : 0;
+        node = next_node(&dm_redis(store)->cluster, (unsigned)node + 1);
+    return node < dm_cluster_count(&dm_redis(store)->cluster) ? node << NODE_SHIFT | next : 0;
 }
 
 static enum dm_verdict scan(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline,
                             char *ret_reason, redisReply **ret_reply)
 {
-    struct dm_member *node = node_of(store, view, deadline);
+    struct dm_cluster_node *node = node_of(store, view, deadline);
     uint64_t node_bits = dm_redis(store)->is_cluster && !view->group ? UINT64_C(255) << NODE_SHIFT : 0;
     char pattern[4 * DM_MUTEX_KEY_ROOM];
     struct dm_args args;

@@ -10,7 +10,7 @@
  * A node ends a subscription when the slot leaves it (sunsubscribe); then the inbox is unsettled.  All waiters poll
  * when an inbox is heard again, because grants may have been missed.
  *
- * The fleet's lock guards all; a link's lock nests in it.
+ * The cluster's lock guards all; a link's lock nests in it.
  */
 #include "stores/redis/cluster/groups.h"
 
@@ -32,16 +32,16 @@
 struct group {
     struct group *next;
     unsigned slot;
-    unsigned users;          /* threads in dm_groups_await() */
-    struct dm_member *asked; /* NULL: unsettled */
-    bool is_heard;           /* atomic: read under a link's lock, too */
-    bool was_heard;          /* earlier: messages may have been missed since then */
+    unsigned users;                /* threads in dm_groups_await() */
+    struct dm_cluster_node *asked; /* NULL: unsettled */
+    bool is_heard;                 /* atomic: read under a link's lock, too */
+    bool was_heard;                /* earlier: messages may have been missed since then */
     int64_t used_ns;
     char channel[];
 };
 
 struct dm_groups {
-    struct dm_fleet *fleet;
+    struct dm_cluster *cluster;
     const char *uuid;
     void (*on_inbox)(void *user);
     void *user;
@@ -52,12 +52,12 @@ struct dm_groups {
     int64_t again_ns, sweep_ns;
 };
 
-struct dm_groups *dm_groups_new(struct dm_fleet *fleet, const char *uuid, void (*on_inbox)(void *user), void *user)
+struct dm_groups *dm_groups_new(struct dm_cluster *cluster, const char *uuid, void (*on_inbox)(void *user), void *user)
 {
     struct dm_groups *groups = calloc(1, sizeof *groups);
 
     if (groups)
-        *groups = (struct dm_groups){ .fleet = fleet, .uuid = uuid, .on_inbox = on_inbox, .user = user };
+        *groups = (struct dm_groups){ .cluster = cluster, .uuid = uuid, .on_inbox = on_inbox, .user = user };
     return groups;
 }
 
@@ -78,7 +78,7 @@ static struct group *find(const struct dm_groups *groups, unsigned slot, const c
 {
     struct group *group = groups->buckets[slot % BUCKETS];
 
-    dm_assert_held(DM_RANK_FLEET);
+    dm_assert_held(DM_RANK_CLUSTER);
     while (group && (strncmp(group->channel, inbox, length) != 0 || strcmp(group->channel + length, uuid) != 0))
         group = group->next;
     return group;
@@ -136,7 +136,7 @@ static void set_heard(struct group *group, bool is_heard)
 
 static void unsettle(struct dm_groups *groups, struct group *group)
 {
-    dm_assert_held(DM_RANK_FLEET);
+    dm_assert_held(DM_RANK_CLUSTER);
     group->asked = NULL;
     set_heard(group, false);
     __atomic_store_n(&groups->has_unsettled, true, __ATOMIC_RELAXED);
@@ -145,27 +145,27 @@ static void unsettle(struct dm_groups *groups, struct group *group)
 /* Asks the node that serves the slot now. */
 static void subscribe(struct dm_groups *groups, struct group *group)
 {
-    struct dm_member *member = dm_fleet_of_slot(groups->fleet, group->slot);
+    struct dm_cluster_node *node = dm_cluster_of_slot(groups->cluster, group->slot);
 
-    dm_assert_held(DM_RANK_FLEET);
-    if (!member || !dm_link_is_ready(member->node.inbox.link)) {
+    dm_assert_held(DM_RANK_CLUSTER);
+    if (!node || !dm_link_is_ready(node->base.inbox.link)) {
         unsettle(groups, group);
         return;
     }
-    group->asked = member;
+    group->asked = node;
     set_heard(group, false);
-    if (!say(member->node.inbox.link, "SSUBSCRIBE", group->channel))
+    if (!say(node->base.inbox.link, "SSUBSCRIBE", group->channel))
         unsettle(groups, group);
 }
 
 /* Asks the node that serves the slot now, unless that node was asked.  Returns the node, or NULL. */
-static struct dm_member *settle(struct dm_groups *groups, struct group *group)
+static struct dm_cluster_node *settle(struct dm_groups *groups, struct group *group)
 {
-    struct dm_member *member = dm_fleet_of_slot(groups->fleet, group->slot);
+    struct dm_cluster_node *node = dm_cluster_of_slot(groups->cluster, group->slot);
 
-    if (!member || group->asked != member)
+    if (!node || group->asked != node)
         subscribe(groups, group);
-    return member;
+    return node;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
@@ -182,39 +182,39 @@ bool dm_groups_is_heard(struct dm_groups *groups, const struct dm_place *place)
     struct group *group;
     bool is_able;
 
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     group = find_place(groups, place);
     if (group)
         group->used_ns = dm_clock_boot_ns();
-    is_able = group && is_heard(group) && dm_link_is_ready(group->asked->node.inbox.link);
-    dm_mutex_unlock(&groups->fleet->lock);
+    is_able = group && is_heard(group) && dm_link_is_ready(group->asked->base.inbox.link);
+    dm_mutex_unlock(&groups->cluster->lock);
     return is_able;
 }
 
 void dm_groups_want(struct dm_groups *groups, const struct dm_place *place)
 {
     struct group *group;
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     group = find_or_add(groups, place);
-    member = group ? settle(groups, group) : NULL;
-    dm_mutex_unlock(&groups->fleet->lock);
-    if (member)
-        dm_link_want(member->node.inbox.link);
+    node = group ? settle(groups, group) : NULL;
+    dm_mutex_unlock(&groups->cluster->lock);
+    if (node)
+        dm_link_want(node->base.inbox.link);
     else
-        dm_fleet_refresh(groups->fleet);
+        dm_cluster_refresh(groups->cluster);
 }
 
 void dm_groups_note_use(struct dm_groups *groups, const struct dm_place *place)
 {
     struct group *group;
 
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     group = find_place(groups, place);
     if (group)
         group->used_ns = dm_clock_boot_ns();
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_unlock(&groups->cluster->lock);
 }
 
 /* A user prevents the group from being freed.  NULL without memory. */
@@ -222,19 +222,19 @@ static struct group *begin_use(struct dm_groups *groups, const struct dm_place *
 {
     struct group *group;
 
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     group = find_or_add(groups, place);
     if (group)
         group->users++;
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_unlock(&groups->cluster->lock);
     return group;
 }
 
 static void end_use(struct dm_groups *groups, struct group *group)
 {
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     group->users--;
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_unlock(&groups->cluster->lock);
 }
 
 /* One slice of the wait, for the node that serves the slot now. */
@@ -242,14 +242,14 @@ static bool await_slice(struct dm_groups *groups, struct group *group, const str
                         const struct dm_deadline *deadline)
 {
     struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
-    struct dm_member *member;
+    struct dm_cluster_node *node;
 
-    dm_mutex_lock(&groups->fleet->lock);
-    member = settle(groups, group);
-    dm_mutex_unlock(&groups->fleet->lock);
-    if (member)
-        return dm_link_await(member->node.inbox.link, is_heard, group, &slice);
-    dm_fleet_await_slot(groups->fleet, place->slot, &slice);
+    dm_mutex_lock(&groups->cluster->lock);
+    node = settle(groups, group);
+    dm_mutex_unlock(&groups->cluster->lock);
+    if (node)
+        return dm_link_await(node->base.inbox.link, is_heard, group, &slice);
+    dm_cluster_await_slot(groups->cluster, place->slot, &slice);
     return false;
 }
 
@@ -260,11 +260,11 @@ bool dm_groups_await(struct dm_groups *groups, const struct dm_place *place, con
 
     if (!group)
         return false;
-    while (!is_able && !groups->fleet->is_ended) {
+    while (!is_able && !groups->cluster->is_ended) {
         is_able = await_slice(groups, group, place, deadline);
         if (is_able || dm_deadline_left_ns(deadline) == 0)
             break;
-        dm_fleet_refresh(groups->fleet);
+        dm_cluster_refresh(groups->cluster);
     }
     end_use(groups, group);
     return is_able;
@@ -275,7 +275,7 @@ bool dm_groups_await(struct dm_groups *groups, const struct dm_place *place, con
 /* Calls `visit` for each group. */
 static void for_each(struct dm_groups *groups, void (*visit)(struct dm_groups *, struct group *, void *), void *user)
 {
-    dm_assert_held(DM_RANK_FLEET);
+    dm_assert_held(DM_RANK_CLUSTER);
     for (unsigned i = 0; i < BUCKETS; i++) {
         for (struct group *group = groups->buckets[i]; group; group = group->next)
             visit(groups, group, user);
@@ -285,37 +285,37 @@ static void for_each(struct dm_groups *groups, void (*visit)(struct dm_groups *,
 /* The link is new: the node has forgotten the subscriptions of the previous one. */
 static void subscribe_again(struct dm_groups *groups, struct group *group, void *user)
 {
-    if (group->asked == user || dm_fleet_of_slot(groups->fleet, group->slot) == user)
+    if (group->asked == user || dm_cluster_of_slot(groups->cluster, group->slot) == user)
         subscribe(groups, group);
 }
 
-void dm_groups_inbox_ready(struct dm_groups *groups, struct dm_member *member)
+void dm_groups_inbox_ready(struct dm_groups *groups, struct dm_cluster_node *node)
 {
-    dm_mutex_lock(&groups->fleet->lock);
-    for_each(groups, subscribe_again, member);
-    dm_mutex_unlock(&groups->fleet->lock);
-    dm_link_work(member->node.inbox.link);
+    dm_mutex_lock(&groups->cluster->lock);
+    for_each(groups, subscribe_again, node);
+    dm_mutex_unlock(&groups->cluster->lock);
+    dm_link_work(node->base.inbox.link);
 }
 
 static void follow_slot(struct dm_groups *groups, struct group *group, void *user)
 {
     (void)user;
-    if (group->asked != dm_fleet_of_slot(groups->fleet, group->slot))
+    if (group->asked != dm_cluster_of_slot(groups->cluster, group->slot))
         subscribe(groups, group);
 }
 
 void dm_groups_map_changed(struct dm_groups *groups)
 {
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     for_each(groups, follow_slot, NULL);
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_unlock(&groups->cluster->lock);
 }
 
 /* Any thread may have read the reply. */
 static void tell_loop(const struct dm_groups *groups)
 {
     if (is_set(&groups->has_unsettled) || is_set(&groups->is_poll_due))
-        groups->fleet->hooks.on_change(groups->fleet);
+        groups->cluster->hooks.on_change(groups->cluster);
 }
 
 /* The channel in an answer to a subscription, or NULL: "ssubscribe" CHANNEL COUNT. */
@@ -332,9 +332,9 @@ static struct group *group_of(const struct dm_groups *groups, const redisReply *
  * An inbox that was heard before may have missed messages, so the loop thread makes all waiters poll, once for many
  * inboxes.
  */
-static void take_subscribed(struct dm_groups *groups, const struct dm_member *member, struct group *group)
+static void take_subscribed(struct dm_groups *groups, const struct dm_cluster_node *node, struct group *group)
 {
-    if (group->asked != member || is_heard(group))
+    if (group->asked != node || is_heard(group))
         return;
     if (group->was_heard)
         __atomic_store_n(&groups->is_poll_due, true, __ATOMIC_RELAXED);
@@ -348,38 +348,38 @@ static void unsettle_unheard(struct dm_groups *groups, struct group *group, void
 }
 
 /* The error does not say which subscription is refused, so all without an answer are requested again. */
-static void take_error(struct dm_groups *groups, struct dm_member *member, const redisReply *reply)
+static void take_error(struct dm_groups *groups, struct dm_cluster_node *node, const redisReply *reply)
 {
-    if (!dm_fleet_redirect(groups->fleet, member, NULL, 0, reply->str) && !groups->is_refused) {
+    if (!dm_cluster_redirect(groups->cluster, node, NULL, 0, reply->str) && !groups->is_refused) {
         groups->is_refused = true;
         dm_log_warn("a subscription is refused, so waiters learn of grants late: %.200s", reply->str);
     }
-    dm_mutex_lock(&groups->fleet->lock);
-    for_each(groups, unsettle_unheard, member);
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
+    for_each(groups, unsettle_unheard, node);
+    dm_mutex_unlock(&groups->cluster->lock);
     tell_loop(groups);
 }
 
-void dm_groups_take_reply(struct dm_groups *groups, struct dm_member *member, const redisReply *reply)
+void dm_groups_take_reply(struct dm_groups *groups, struct dm_cluster_node *node, const redisReply *reply)
 {
     bool is_subscribed = dm_reply_is(reply, "ssubscribe"), is_ended = dm_reply_is(reply, "sunsubscribe");
     struct group *group;
 
     if (reply->type == REDIS_REPLY_ERROR)
-        take_error(groups, member, reply);
+        take_error(groups, node, reply);
     if (!is_subscribed && !is_ended)
         return;
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     group = group_of(groups, reply);
     if (group && is_subscribed)
-        take_subscribed(groups, member, group);
-    else if (group && group->asked == member)
+        take_subscribed(groups, node, group);
+    else if (group && group->asked == node)
         unsettle(groups, group);
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_unlock(&groups->cluster->lock);
     if (is_ended)
-        dm_fleet_refresh(groups->fleet);
+        dm_cluster_refresh(groups->cluster);
     else
-        dm_link_tell_news(member->node.inbox.link);
+        dm_link_tell_news(node->base.inbox.link);
     tell_loop(groups);
 }
 
@@ -389,43 +389,43 @@ void dm_groups_take_reply(struct dm_groups *groups, struct dm_member *member, co
 static void try_again(struct dm_groups *groups, struct group *group, void *user)
 {
     bool *is_wanted = user;
-    const struct dm_member *member;
+    const struct dm_cluster_node *node;
 
     if (group->asked)
         return;
     subscribe(groups, group);
-    member = dm_fleet_of_slot(groups->fleet, group->slot);
-    if (!group->asked && member)
-        is_wanted[member->index] = true;
+    node = dm_cluster_of_slot(groups->cluster, group->slot);
+    if (!group->asked && node)
+        is_wanted[node->index] = true;
 }
 
 static void try_all_again(struct dm_groups *groups)
 {
-    bool is_wanted[DM_FLEET_MOST] = { false };
+    bool is_wanted[DM_CLUSTER_MOST] = { false };
 
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     __atomic_store_n(&groups->has_unsettled, false, __ATOMIC_RELAXED);
     for_each(groups, try_again, is_wanted);
-    dm_mutex_unlock(&groups->fleet->lock);
-    for (unsigned i = 0; i < dm_fleet_count(groups->fleet); i++) {
+    dm_mutex_unlock(&groups->cluster->lock);
+    for (unsigned i = 0; i < dm_cluster_count(groups->cluster); i++) {
         if (is_wanted[i])
-            dm_link_want(groups->fleet->members[i]->node.inbox.link);
+            dm_link_want(groups->cluster->nodes[i]->base.inbox.link);
     }
     if (is_set(&groups->has_unsettled))
-        dm_fleet_refresh(groups->fleet);
+        dm_cluster_refresh(groups->cluster);
 }
 
 /* The answer to SUNSUBSCRIBE finds no group. */
 static void give_up(struct group *group)
 {
     if (group->asked)
-        say(group->asked->node.inbox.link, "SUNSUBSCRIBE", group->channel);
+        say(group->asked->base.inbox.link, "SUNSUBSCRIBE", group->channel);
     free(group);
 }
 
 static void sweep(struct dm_groups *groups, int64_t now_ns)
 {
-    dm_mutex_lock(&groups->fleet->lock);
+    dm_mutex_lock(&groups->cluster->lock);
     for (unsigned i = 0; i < BUCKETS; i++) {
         struct group **at = &groups->buckets[i];
 
@@ -440,7 +440,7 @@ static void sweep(struct dm_groups *groups, int64_t now_ns)
             give_up(group);
         }
     }
-    dm_mutex_unlock(&groups->fleet->lock);
+    dm_mutex_unlock(&groups->cluster->lock);
 }
 
 void dm_groups_watch(const struct dm_groups *groups, struct dm_watch *watch)

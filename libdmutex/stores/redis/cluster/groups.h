@@ -8,12 +8,12 @@
 #ifndef DM_REDIS_CLUSTER_GROUPS_H
 #define DM_REDIS_CLUSTER_GROUPS_H
 
-#include "stores/redis/cluster/fleet.h"
+#include "stores/redis/cluster/cluster.h"
 
 struct dm_groups;
 
 /* uuid: of the process, borrowed.  on_inbox: messages may have been missed; called without locks.  NULL: no memory. */
-struct dm_groups *dm_groups_new(struct dm_fleet *fleet, const char *uuid, void (*on_inbox)(void *user), void *user);
+struct dm_groups *dm_groups_new(struct dm_cluster *cluster, const char *uuid, void (*on_inbox)(void *user), void *user);
 void dm_groups_free_unused(struct dm_groups *groups);
 
 /* True if messages of the place's inbox arrive now.  Calls no hooks. */
@@ -28,9 +28,9 @@ bool dm_groups_await(struct dm_groups *groups, const struct dm_place *place, con
 /* Notes that the inbox is in use: an attempt waits there.  Calls no hooks. */
 void dm_groups_note_use(struct dm_groups *groups, const struct dm_place *place);
 
-/* Events of the fleet.  No lock held. */
-void dm_groups_inbox_ready(struct dm_groups *groups, struct dm_member *member);
-void dm_groups_take_reply(struct dm_groups *groups, struct dm_member *member, const struct redisReply *reply);
+/* Events of the cluster.  No lock held. */
+void dm_groups_inbox_ready(struct dm_groups *groups, struct dm_cluster_node *node);
+void dm_groups_take_reply(struct dm_groups *groups, struct dm_cluster_node *node, const struct redisReply *reply);
 void dm_groups_map_changed(struct dm_groups *groups);
 
 /* For the loop thread: subscribes again where a subscription has ended, and gives up unused inboxes. */

@@ -3,7 +3,7 @@
  * Asks for the map of a Cluster: has a link of its own, and tries one server after another until one answers, which may
  * be a replica.
  *
- * Once the nodes are known, and one can be asked, the map comes from it (stores/redis/cluster/fleet.c).
+ * Once the nodes are known, and one can be asked, the map comes from it (stores/redis/cluster/cluster.c).
  */
 #ifndef DM_REDIS_CLUSTER_SLOT_MAP_H
 #define DM_REDIS_CLUSTER_SLOT_MAP_H

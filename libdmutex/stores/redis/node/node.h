@@ -78,7 +78,7 @@ struct dm_node {
     struct dm_node_link commands, inbox;
     struct dm_mutex lock; /* Rank NODE: taken under a link's lock; nothing but LOG nests in it */
 
-    /* In a Cluster.  Written under both the fleet's lock and this one, so that either is enough to read. */
+    /* In a Cluster.  Written under both the cluster's lock and this one, so that either is enough to read. */
     struct dm_master place;
     uint64_t place_number; /* rises with each place.  Atomic */
 };
@@ -90,7 +90,7 @@ bool dm_node_init(struct dm_node *node, struct dm_url *url, const char *channel,
 void dm_node_clear_unused(struct dm_node *node);
 
 /*
- * From now on the node of a Cluster is another server; closes both links.  The fleet's lock is held.  A link that
+ * From now on the node of a Cluster is another server; closes both links.  The cluster's lock is held.  A link that
  * another thread is just opening closes by itself.
  */
 void dm_node_move(struct dm_node *node, const char *host, const char *port);

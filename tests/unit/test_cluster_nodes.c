@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stores/redis/cluster/fleet: which node a request goes to, after redirects.  There is no server: nothing is ever
+ * stores/redis/cluster/cluster: which node a request goes to, after redirects.  There is no server: nothing is ever
  * answered.
  */
 #include <setjmp.h>
@@ -13,73 +13,74 @@
 
 #include <cmocka.h>
 
-#include "stores/redis/cluster/fleet_parts.h"
+#include "stores/redis/cluster/parts.h"
 
 #define KEY "dmutex:{group}:lock:leaf"
 #define OTHER "dmutex:{group}:lock:other" /* of the same slot */
 
 static struct dm_url *url;
-static struct dm_fleet fleet;
-static struct dm_fleet ended[20]; /* the fleets of earlier tests, for the leak sanitizer */
+static struct dm_cluster cluster;
+static struct dm_cluster ended[20]; /* the clusters of earlier tests, for the leak sanitizer */
 static int ended_count;
 static struct dm_args args;
 static char reason[DM_REASON_ROOM];
 
-static void no_member_news(struct dm_member *member)
+static void no_node_news(struct dm_cluster_node *node)
 {
-    (void)member;
+    (void)node;
 }
 
-static void no_fleet_news(struct dm_fleet *of)
+static void no_cluster_news(struct dm_cluster *of)
 {
     (void)of;
 }
 
 static int begin(void **state)
 {
-    static const struct dm_fleet_hooks hooks = {
-        .on_ready = no_member_news, .on_inbox = no_member_news, .on_map = no_fleet_news, .on_change = no_fleet_news
+    static const struct dm_cluster_hooks hooks = {
+        .on_ready = no_node_news, .on_inbox = no_node_news, .on_map = no_cluster_news, .on_change = no_cluster_news
     };
 
     (void)state;
     url = dm_url_parse("redis+cluster://127.0.0.1:1", reason);
-    return url && dm_fleet_init(&fleet, url, "", &hooks) && dm_args_init(&args, 4, 0) == 0 ? 0 : -1;
+    return url && dm_cluster_init(&cluster, url, "", &hooks) && dm_args_init(&args, 4, 0) == 0 ? 0 : -1;
 }
 
 /* The links stay, as in the library: another thread might be about to use one. */
 static int end(void **state)
 {
     (void)state;
-    dm_fleet_end(&fleet);
-    ended[ended_count++] = fleet;
+    dm_cluster_end(&cluster);
+    ended[ended_count++] = cluster;
     dm_args_free(&args);
     return 0;
 }
 
 /* The node that a script call with this first key goes to. */
-static struct dm_member *node_for(const char *key)
+static struct dm_cluster_node *node_for(const char *key)
 {
     args.count = 0;
     dm_args_text(&args, "EVALSHA");
     dm_args_text(&args, "");
     dm_args_text(&args, "1");
     dm_args_text(&args, key);
-    return dm_fleet_of_args(&fleet, &args);
+    return dm_cluster_of_args(&cluster, &args);
 }
 
 /* A redirect of the slot of KEY, to a port. */
-static bool redirect(const struct dm_member *from, const char *word, const char *key, int port)
+static bool redirect(const struct dm_cluster_node *from, const char *word, const char *key, int port)
 {
     char error[64];
 
     snprintf(error, sizeof error, "%s %u 127.0.0.1:%d", word, dm_slot_of(KEY, strlen(KEY)), port);
-    return dm_fleet_redirect(&fleet, from, key, strlen(key), error);
+    return dm_cluster_redirect(&cluster, from, key, strlen(key), error);
 }
 
 /* The first node of the slot. */
-static struct dm_member *first_node(void)
+static struct dm_cluster_node *first_node(void)
 {
-    const struct dm_member nobody = { .fleet = &fleet, .node = { .place = { .host = "127.0.0.1", .port = "2" } } };
+    const struct dm_cluster_node nobody = { .cluster = &cluster,
+                                            .base = { .place = { .host = "127.0.0.1", .port = "2" } } };
 
     assert_null(node_for(KEY));
     assert_true(redirect(&nobody, "MOVED", KEY, 2));
@@ -88,19 +89,19 @@ static struct dm_member *first_node(void)
 
 static void test_the_slot_goes_to_another_node_when_it_has_moved(void **state)
 {
-    struct dm_member *first = first_node();
+    struct dm_cluster_node *first = first_node();
 
     (void)state;
-    assert_string_equal(first->node.place.port, "2");
+    assert_string_equal(first->base.place.port, "2");
     assert_int_equal(first->slots, 1);
     assert_true(redirect(first, "MOVED", KEY, 3));
-    assert_string_equal(node_for(KEY)->node.place.port, "3");
+    assert_string_equal(node_for(KEY)->base.place.port, "3");
     assert_ptr_equal(node_for(OTHER), node_for(KEY));
     assert_null(node_for("dmutex:{another}:lock:leaf"));
-    assert_false(dm_fleet_is_serving(first));
+    assert_false(dm_cluster_is_serving(first));
     assert_true(redirect(first, "MOVED", KEY, 2));
     assert_ptr_equal(node_for(KEY), first); /* not added a second time */
-    assert_int_equal(dm_fleet_count(&fleet), 2);
+    assert_int_equal(dm_cluster_count(&cluster), 2);
 }
 
 /*
@@ -109,13 +110,13 @@ static void test_the_slot_goes_to_another_node_when_it_has_moved(void **state)
  */
 static void test_one_request_goes_ahead_when_it_was_sent_on(void **state)
 {
-    struct dm_member *first = first_node();
+    struct dm_cluster_node *first = first_node();
 
     (void)state;
     assert_true(redirect(first, "ASK", KEY, 3));
     assert_ptr_equal(node_for(OTHER), first);
     assert_false(args.is_asking);
-    assert_string_equal(node_for(KEY)->node.place.port, "3");
+    assert_string_equal(node_for(KEY)->base.place.port, "3");
     assert_true(args.is_asking);
     assert_ptr_equal(node_for(KEY), first);
     assert_false(args.is_asking);
@@ -124,55 +125,55 @@ static void test_one_request_goes_ahead_when_it_was_sent_on(void **state)
 /* The oldest notes go; a request without a note is sent on once more. */
 static void test_notes_are_bounded_when_many_requests_are_sent_on(void **state)
 {
-    struct dm_member *first = first_node();
+    struct dm_cluster_node *first = first_node();
     char key[64];
 
     (void)state;
-    for (int i = 0; i < 3 * DM_FLEET_AHEAD; i++) {
+    for (int i = 0; i < 3 * DM_CLUSTER_AHEAD; i++) {
         snprintf(key, sizeof key, "dmutex:{group}:lock:%d", i);
         assert_true(redirect(first, "ASK", key, 3));
     }
-    assert_int_equal(fleet.ahead_count, DM_FLEET_AHEAD);
+    assert_int_equal(cluster.ahead_count, DM_CLUSTER_AHEAD);
     assert_ptr_equal(node_for("dmutex:{group}:lock:0"), first);
     assert_ptr_not_equal(node_for(key), first);
 }
 
-/* A node that keeps naming other addresses fills the fleet, and no more. */
+/* A node that keeps naming other addresses fills the cluster, and no more. */
 static void test_nodes_are_bounded_when_redirects_keep_naming_others(void **state)
 {
-    struct dm_member *first = first_node();
+    struct dm_cluster_node *first = first_node();
 
     (void)state;
     for (int port = 3; port < 1000; port++)
         assert_true(redirect(first, "MOVED", KEY, port));
-    assert_int_equal(dm_fleet_count(&fleet), DM_FLEET_MOST);
-    assert_int_equal(atoi(node_for(KEY)->node.place.port), DM_FLEET_MOST + 1);
+    assert_int_equal(dm_cluster_count(&cluster), DM_CLUSTER_MOST);
+    assert_int_equal(atoi(node_for(KEY)->base.place.port), DM_CLUSTER_MOST + 1);
 }
 
 /* Long enough for requests to a node that no longer serves anything to have their answers. */
 static void let_rest(void)
 {
-    for (unsigned i = 0; i < fleet.count; i++)
-        fleet.members[i]->used_ns -= 2 * dm_fleet_rest_ns(&fleet);
+    for (unsigned i = 0; i < cluster.count; i++)
+        cluster.nodes[i]->used_ns -= 2 * dm_cluster_rest_ns(&cluster);
 }
 
 /* Pods come and go, for months: a node without slots makes room, and no other. */
 static void test_a_node_that_serves_nothing_makes_room(void **state)
 {
-    struct dm_member *first = first_node(), *ahead;
+    struct dm_cluster_node *first = first_node(), *ahead;
 
     (void)state;
     assert_true(redirect(first, "ASK", KEY, 3));
-    ahead = fleet.members[1];
+    ahead = cluster.nodes[1];
     for (int port = 4; port < 2000; port++) {
         let_rest();
         ahead->used_ns = dm_clock_boot_ns(); /* a request may be on the way to it */
         assert_true(redirect(first, "MOVED", KEY, port));
-        assert_int_equal(atoi(node_for(OTHER)->node.place.port), port);
+        assert_int_equal(atoi(node_for(OTHER)->base.place.port), port);
         assert_int_equal(node_for(OTHER)->slots, 1);
     }
-    assert_int_equal(dm_fleet_count(&fleet), DM_FLEET_MOST);
-    assert_string_equal(ahead->node.place.port, "3");
+    assert_int_equal(dm_cluster_count(&cluster), DM_CLUSTER_MOST);
+    assert_string_equal(ahead->base.place.port, "3");
 }
 
 /* CLUSTER SLOTS of this many masters, at ports from `port` on, with a slot each. */
@@ -190,7 +191,7 @@ static bool take_masters(int count, int port)
     dm_reader_expect(&reader, &dm_slots_summary);
     assert_true(dm_reader_feed(&reader, text, (size_t)(at - text)) && dm_reader_next(&reader, &reply));
     assert_non_null(reply);
-    is_taken = dm_fleet_take_map(&fleet, reply, "127.0.0.1");
+    is_taken = dm_cluster_take_map(&cluster, reply, "127.0.0.1");
     dm_reply_free(reply);
     dm_reader_end(&reader);
     free(text);
@@ -202,30 +203,30 @@ static void test_a_map_of_too_many_masters_is_reported_and_corrected(void **stat
 {
     (void)state;
     assert_true(take_masters(3, 10));
-    assert_true(take_masters(DM_FLEET_MOST + 2, 100));
-    assert_non_null(dm_fleet_of_slot(&fleet, 0));
-    assert_null(dm_fleet_of_slot(&fleet, DM_FLEET_MOST - 3 + 1)); /* the first three places are old ones' */
-    dm_fleet_reason(&fleet, reason);
+    assert_true(take_masters(DM_CLUSTER_MOST + 2, 100));
+    assert_non_null(dm_cluster_of_slot(&cluster, 0));
+    assert_null(dm_cluster_of_slot(&cluster, DM_CLUSTER_MOST - 3 + 1)); /* the first three places are old ones' */
+    dm_cluster_reason(&cluster, reason);
     assert_non_null(strstr(reason, "the Cluster has more than 200 masters, or a node names masters"));
     for (int i = 0; i < 2; i++) { /* the first map takes the slots, the second finds the places that had them */
         let_rest();
         assert_true(take_masters(4, 1000));
     }
     for (unsigned slot = 0; slot < 4; slot++)
-        assert_int_equal(atoi(dm_fleet_of_slot(&fleet, slot)->node.place.port), 1000 + slot);
-    dm_fleet_reason(&fleet, reason);
+        assert_int_equal(atoi(dm_cluster_of_slot(&cluster, slot)->base.place.port), 1000 + slot);
+    dm_cluster_reason(&cluster, reason);
     assert_null(strstr(reason, "more than"));
 }
 
 static void test_other_errors_are_no_redirects(void **state)
 {
-    const struct dm_member *first = first_node();
+    const struct dm_cluster_node *first = first_node();
 
     (void)state;
     assert_false(redirect(first, "TRYAGAIN", KEY, 3));
-    assert_false(dm_fleet_redirect(&fleet, first, KEY, strlen(KEY), "MOVED 99999 127.0.0.1:3"));
-    assert_false(dm_fleet_redirect(&fleet, first, KEY, strlen(KEY), "CLUSTERDOWN The cluster is down"));
-    assert_int_equal(dm_fleet_count(&fleet), 1);
+    assert_false(dm_cluster_redirect(&cluster, first, KEY, strlen(KEY), "MOVED 99999 127.0.0.1:3"));
+    assert_false(dm_cluster_redirect(&cluster, first, KEY, strlen(KEY), "CLUSTERDOWN The cluster is down"));
+    assert_int_equal(dm_cluster_count(&cluster), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -3,7 +3,7 @@
  * The servers of a store: one, or the masters of a Cluster.
  *
  *   slots   pure: keys to slots, replies of a Cluster         slot_map   asks a node for the map of all slots
- *   fleet   the nodes, and which node serves a slot           groups  inboxes of a Cluster, one for each group
+ *   cluster  the nodes, and which node serves a slot          groups  inboxes of a Cluster, one for each group
  *   vouchers   pure: which masters have recently named a node
  *
  * A Cluster is as many stores as it has masters: each node has its own links, its own birth and its own grace, and a
@@ -13,8 +13,8 @@
  * while is closed, and not opened again; when there is no room for a new node, such a node is used for the new server.
  * A thread that takes it for the earlier server then sends its request to a server that redirects it.
  */
-#ifndef DM_REDIS_CLUSTER_FLEET_H
-#define DM_REDIS_CLUSTER_FLEET_H
+#ifndef DM_REDIS_CLUSTER_CLUSTER_H
+#define DM_REDIS_CLUSTER_CLUSTER_H
 
 #include "store/store.h"
 #include "stores/redis/cluster/slot_map.h"
@@ -22,9 +22,9 @@
 #include "stores/redis/node/node.h"
 #include "stores/redis/wire/slots.h"
 
-#define DM_FLEET_MOST 200 /* nodes of a Cluster; must fit into a byte */
+#define DM_CLUSTER_MOST 200 /* nodes of a Cluster; must fit into a byte */
 
-struct dm_fleet;
+struct dm_cluster;
 
 /* A link, as the loop thread last saw it. */
 struct dm_watched {
@@ -32,11 +32,11 @@ struct dm_watched {
     bool is_ticking;   /* others read; the loop checks every TICK_NS */
 };
 
-struct dm_member {
-    struct dm_fleet *fleet;
+struct dm_cluster_node {
+    struct dm_cluster *cluster;
     unsigned index;
-    struct dm_url *url; /* the settings; the store's own if this is the only member, else with the node's address */
-    struct dm_node node;
+    struct dm_url *url; /* the settings; the store's own if this is the only node, else with the node's address */
+    struct dm_node base;
     unsigned slots;          /* that the node serves, according to the map.  Atomic */
     bool has_served;         /* some slot, at any time */
     int64_t used_ns;         /* when the node was known to be of use; perhaps later, while it serves a slot */
@@ -54,127 +54,130 @@ struct dm_member {
 };
 
 /* Called without locks. */
-struct dm_fleet_hooks {
+struct dm_cluster_hooks {
     int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
-    void (*on_ready)(struct dm_member *member);
-    void (*on_inbox)(struct dm_member *member);
-    void (*on_message)(struct dm_member *member, const char *text, const struct dm_server *server);
+    void (*on_ready)(struct dm_cluster_node *node);
+    void (*on_inbox)(struct dm_cluster_node *node);
+    void (*on_message)(struct dm_cluster_node *node, const char *text, const struct dm_server *server);
     /* In a Cluster. */
-    void (*on_inbox_reply)(struct dm_member *member, const struct redisReply *reply);
-    void (*on_map)(struct dm_fleet *fleet);
-    void (*on_change)(struct dm_fleet *fleet);
+    void (*on_inbox_reply)(struct dm_cluster_node *node, const struct redisReply *reply);
+    void (*on_map)(struct dm_cluster *cluster);
+    void (*on_change)(struct dm_cluster *cluster);
     void *user;
 };
 
 /* A request that the node of its slot has redirected: its name is on another node already, ahead of the slot. */
 struct dm_ahead {
     char *key; /* the first key of the request */
-    struct dm_member *member;
+    struct dm_cluster_node *node;
     int64_t until_ns;
 };
 
-#define DM_FLEET_AHEAD 256 /* enough for a few batches of renewals */
+#define DM_CLUSTER_AHEAD 256 /* enough for a few batches of renewals */
 
-struct dm_fleet {
+struct dm_cluster {
     struct dm_url *url;
-    struct dm_fleet_hooks hooks;
-    struct dm_node_hooks node_hooks; /* of each member; `user` is the member */
+    struct dm_cluster_hooks hooks;
+    struct dm_node_hooks node_hooks; /* of each node; `user` is the node */
     const char *channel;             /* of the inbox; "" in a Cluster */
-    struct dm_member *members[DM_FLEET_MOST];
+    struct dm_cluster_node *nodes[DM_CLUSTER_MOST];
     unsigned count; /* of those: grows only, atomic */
     bool is_ended;  /* atomic */
     bool is_wished; /* a request had no node.  Atomic */
 
     /* Of a Cluster, else NULL. */
     struct dm_slot_map *slot_map;
-    unsigned char *owners; /* of each slot: the member's index plus one; 0: not known.  Atomic bytes */
+    unsigned char *owners; /* of each slot: the node's index plus one; 0: not known.  Atomic bytes */
 
-    struct dm_mutex lock; /* rank FLEET: guards all below, and all writes to the fields above */
-    struct dm_ahead ahead[DM_FLEET_AHEAD];
+    struct dm_mutex lock; /* rank CLUSTER: guards all below, and all writes to the fields above */
+    struct dm_ahead ahead[DM_CLUSTER_AHEAD];
     unsigned ahead_count; /* how many of them are in use.  Atomic */
     unsigned ahead_next;
-    unsigned masters;     /* members that serve a slot */
+    unsigned masters;     /* nodes that serve a slot */
     bool is_full;         /* the last map had a master for which there was no room */
     int64_t refreshed_ns; /* when the map was last asked for out of turn */
     int64_t sought_ns;    /* when vouchers were last sought out of turn */
 
     int64_t ask_ns;  /* when the masters are asked again.  Atomic */
-    unsigned asked;  /* the member that was asked last.  Atomic */
-    unsigned sought; /* the member whose link was opened last, to find vouchers.  Atomic */
+    unsigned asked;  /* the node that was asked last.  Atomic */
+    unsigned sought; /* the node whose link was opened last, to find vouchers.  Atomic */
 };
 
 /* channel: of the inbox, borrowed.  False if memory or descriptors run out. */
-bool dm_fleet_init(struct dm_fleet *fleet, struct dm_url *url, const char *channel, const struct dm_fleet_hooks *hooks);
-void dm_fleet_clear_unused(struct dm_fleet *fleet);
+bool dm_cluster_init(struct dm_cluster *cluster, struct dm_url *url, const char *channel,
+                     const struct dm_cluster_hooks *hooks);
+void dm_cluster_clear_unused(struct dm_cluster *cluster);
 
-static inline unsigned dm_fleet_count(const struct dm_fleet *fleet)
+static inline unsigned dm_cluster_count(const struct dm_cluster *cluster)
 {
-    return __atomic_load_n(&fleet->count, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&cluster->count, __ATOMIC_ACQUIRE);
 }
 
 /* Takes no lock. */
-struct dm_member *dm_fleet_of_slot(const struct dm_fleet *fleet, unsigned slot);
+struct dm_cluster_node *dm_cluster_of_slot(const struct dm_cluster *cluster, unsigned slot);
 
 /*
  * The node for a script call: the one that serves the slot of the first key, according to the map; or once, with
  * is_asking, the one that a redirect has named.  NULL: not known.  Takes the lock.
  */
-struct dm_member *dm_fleet_of_args(struct dm_fleet *fleet, struct dm_args *args);
+struct dm_cluster_node *dm_cluster_of_args(struct dm_cluster *cluster, struct dm_args *args);
 
 /*
  * The same, but waits until the node's link for commands is ready, and asks for the map while waiting.  NULL when the
  * deadline has passed.  The only server of a store is returned at once.
  */
-struct dm_member *dm_fleet_await(struct dm_fleet *fleet, struct dm_args *args, const struct dm_deadline *deadline);
+struct dm_cluster_node *dm_cluster_await(struct dm_cluster *cluster, struct dm_args *args,
+                                         const struct dm_deadline *deadline);
 
 /* True if the node serves some slot; the only server serves all. */
-static inline bool dm_fleet_is_serving(const struct dm_member *member)
+static inline bool dm_cluster_is_serving(const struct dm_cluster_node *node)
 {
-    return __atomic_load_n(&member->slots, __ATOMIC_RELAXED) > 0;
+    return __atomic_load_n(&node->slots, __ATOMIC_RELAXED) > 0;
 }
 
 /*
- * True if enough masters have recently named the member (stores/redis/cluster/vouchers.h), or if a master has
+ * True if enough masters have recently named the node (stores/redis/cluster/vouchers.h), or if a master has
  * redirected a request to it while it has no slot yet; true for the only server.  Takes no lock.
  */
-bool dm_fleet_is_vouched(void *member);
+bool dm_cluster_is_vouched(void *node);
 
 /* The lowest slot that the node serves; -1: none. */
-int dm_fleet_first_slot(const struct dm_member *member);
+int dm_cluster_first_slot(const struct dm_cluster_node *node);
 
 /* Waits for the node of a slot, in the same way. */
-struct dm_member *dm_fleet_await_slot(struct dm_fleet *fleet, unsigned slot, const struct dm_deadline *deadline);
+struct dm_cluster_node *dm_cluster_await_slot(struct dm_cluster *cluster, unsigned slot,
+                                              const struct dm_deadline *deadline);
 
 /*
  * A request could not be posted, because there is no node or no connection: leaves that to the loop thread.  Calls no
  * hooks.
  */
-void dm_fleet_wish(struct dm_fleet *fleet, struct dm_member *member);
+void dm_cluster_wish(struct dm_cluster *cluster, struct dm_cluster_node *node);
 
 /* Any node, for questions that any node can answer; a ready one, if there is one.  NULL: no node is known yet. */
-struct dm_member *dm_fleet_any(struct dm_fleet *fleet);
+struct dm_cluster_node *dm_cluster_any(struct dm_cluster *cluster);
 
 /*
  * True if the error, a reply to a call with this first key (NULL: to a subscription), redirects it to another node;
- * dm_fleet_of_args() knows that from now on.  No lock held.
+ * dm_cluster_of_args() knows that from now on.  No lock held.
  */
-bool dm_fleet_redirect(struct dm_fleet *fleet, const struct dm_member *from, const char *key, size_t length,
-                       const char *error);
+bool dm_cluster_redirect(struct dm_cluster *cluster, const struct dm_cluster_node *from, const char *key, size_t length,
+                         const char *error);
 
 /* Asks for the map, unless it was asked for just now.  No lock held. */
-void dm_fleet_refresh(struct dm_fleet *fleet);
+void dm_cluster_refresh(struct dm_cluster *cluster);
 
-/* While the process has any claim, the loop thread calls dm_fleet_turn() when the masters must be asked again. */
-int64_t dm_fleet_ask_due_ns(const struct dm_fleet *fleet);
-void dm_fleet_turn(struct dm_fleet *fleet);
+/* While the process has any claim, the loop thread calls dm_cluster_turn() when the masters must be asked again. */
+int64_t dm_cluster_ask_due_ns(const struct dm_cluster *cluster);
+void dm_cluster_turn(struct dm_cluster *cluster);
 
 /* For people: why the node of a slot is not known. */
-void dm_fleet_reason(struct dm_fleet *fleet, char ret_reason[DM_REASON_ROOM]);
+void dm_cluster_reason(struct dm_cluster *cluster, char ret_reason[DM_REASON_ROOM]);
 
 /* For the loop thread, as the functions of struct dm_store_ops. */
-void dm_fleet_end(struct dm_fleet *fleet);
-void dm_fleet_fork_prepare(struct dm_fleet *fleet, enum dm_fork_stage stage);
-void dm_fleet_fork_parent(struct dm_fleet *fleet, enum dm_fork_stage stage);
-void dm_fleet_fork_child(struct dm_fleet *fleet);
+void dm_cluster_end(struct dm_cluster *cluster);
+void dm_cluster_fork_prepare(struct dm_cluster *cluster, enum dm_fork_stage stage);
+void dm_cluster_fork_parent(struct dm_cluster *cluster, enum dm_fork_stage stage);
+void dm_cluster_fork_child(struct dm_cluster *cluster);
 
 #endif
