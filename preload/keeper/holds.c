@@ -488,13 +488,6 @@ static bool is_missing_for_good(struct backing *backing, const char *path, bool 
     return false;
 }
 
-/* Once a process is known to have the lock, the list is not read until it no longer has it. */
-static void remember_owner(struct backing *backing)
-{
-    if (!backing->known.folder)
-        holders_look_at_owner(&backing->lock, &backing->known);
-}
-
 /*
  * Doubt means "still locked", because releasing too early lets two hosts in. A listed lock may be that of another file,
  * if the list cannot distinguish the two.
@@ -506,9 +499,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     bool is_distinct = backing->lock.device == 0;
     enum sight sight;
 
-    if (backing->is_known || is_listed)
-        remember_owner(backing);
-    if (backing->known.folder || (is_listed && is_distinct)) {
+    if (backing->is_known || (is_listed && is_distinct)) {
         backing->missing = 0;
         return false;
     }
@@ -568,15 +559,15 @@ static bool is_any_kept(void)
     return is_any;
 }
 
-/* Asks the processes that are known to have the locks. True if they all still have them. */
-static bool ask_known(struct hold *hold)
+/* Asks the processes that took the locks, or were found to have them. True if they all have them: no list is needed. */
+static bool ask_owners(struct hold *hold)
 {
     bool are_all = true;
 
     for (int i = 0; i < BACKINGS; i++) {
         struct backing *backing = &hold->backings[i];
 
-        backing->is_known = backing->is_there && holder_has_still(&backing->known, &backing->lock);
+        backing->is_known = backing->is_there && holders_look_at_owner(&backing->lock, &backing->known) == SIGHT_HOLDER;
         are_all &= backing->is_known || !backing->is_there;
         if (backing->is_known)
             hold_look_at_voice(hold, i);
@@ -589,7 +580,7 @@ static bool are_all_known(void)
     bool are_all = true;
 
     for (GList *at = holds; at; at = at->next)
-        are_all &= !is_kept(at->data) || ask_known(at->data);
+        are_all &= !is_kept(at->data) || ask_owners(at->data);
     return are_all;
 }
 
