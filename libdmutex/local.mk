@@ -146,7 +146,9 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/mark.c \
     libdmutex/registers/mark.h \
     libdmutex/registers/names.c \
+    libdmutex/registers/news.c \
     libdmutex/registers/outbox.c \
+    libdmutex/registers/questions.c \
     libdmutex/registers/requests.c \
     libdmutex/registers/session.c \
     libdmutex/registers/session.h \
@@ -154,6 +156,7 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/store.c \
     libdmutex/registers/store.h \
     libdmutex/registers/store_parts.h \
+    libdmutex/registers/tasks.c \
     libdmutex/registers/turns.c \
     libdmutex/registers/value.c \
     libdmutex/registers/value.h \

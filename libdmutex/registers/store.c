@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The wall on registers: questions become tasks (names.c); answers and messages are delivered without the lock. */
+/* The wall on registers: questions become tasks (questions.c); answers and messages are delivered without the lock. */
 #include "registers/store.h"
 
 #include <stdio.h>

@@ -7,6 +7,9 @@
  *   client.c    what the driver calls
  *   engine.c    one turn: what follows from replies, and what is delivered afterwards
  *   names.c     the names that this process uses: attempts, and tasks about them
+ *   tasks.c     tasks go on: read, step, swap, and what follows from the replies
+ *   questions.c questions become tasks
+ *   news.c      what the process hears without asking
  *   sessions.c  the sessions of this process, those that it watches, and the mark
  *   requests.c  requests to the driver
  *   outbox.c    answers and messages, until they are delivered
@@ -86,6 +89,9 @@ struct dm_reg_note {
     int64_t retry_ns;
     struct dm_reg_session_value value; /* as read, with the attempt among the broken ones */
 };
+
+/* A task without an enum dm_reg_act: reads the name for people. */
+#define DM_REG_ACT_INFO DM_REG_ACT_COUNT
 
 /* One operation on one name. */
 struct dm_reg_task {
@@ -285,12 +291,92 @@ bool dm_registers_has_changed(struct dm_registers *registers);
 struct dm_reg_name *dm_registers_name(struct dm_registers *registers, const char *key);
 struct dm_reg_attempt *dm_registers_attempt(struct dm_registers *registers, uint64_t number);
 
-/* Takes a question about one name; its answer goes to the batch.  False without memory. */
-bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
-                       struct dm_reg_batch *batch, int index);
+struct dm_reg_attempt *dm_reg_attempt_make(struct dm_registers *registers, struct dm_reg_name *name,
+                                           const struct dm_question *question);
 
-/* A release that cannot be sent now: the store owes it from here on, although nobody waits for its answer. */
-void dm_registers_owe(struct dm_registers *registers, const struct dm_question *question);
+/* From now on the attempt is in this session, not in its former one. */
+void dm_reg_attempt_join(struct dm_reg_attempt *attempt, struct dm_reg_own *own);
+
+/* From now on a value may name it. */
+void dm_reg_attempt_note_sent(struct dm_reg_attempt *attempt);
+void dm_reg_attempt_note_hold(struct dm_reg_attempt *attempt, uint64_t token);
+void dm_reg_attempt_note_no_hold(struct dm_reg_attempt *attempt);
+
+/* True if the session of the attempt is not what the value's data may still have: nothing is owed to it (D3). */
+bool dm_reg_attempt_is_gone(const struct dm_reg_attempt *attempt);
+bool dm_reg_attempt_is_certain(const struct dm_reg_attempt *attempt);
+struct dm_reg_ref dm_reg_attempt_ref(const struct dm_reg_attempt *attempt);
+
+/* A release that is asked for already, or NULL. */
+struct dm_reg_task *dm_reg_attempt_find_release(const struct dm_reg_attempt *attempt);
+
+/* From now on it is the store's business to release the attempt, whether or not somebody asks for it again (N5). */
+void dm_reg_attempt_owe(struct dm_registers *registers, struct dm_reg_attempt *attempt, enum dm_end end);
+
+/* Whatever was asked about the attempt before is of no use any more. */
+void dm_reg_attempt_supersede(struct dm_registers *registers, struct dm_reg_attempt *attempt);
+
+/* The attempt is over, and freed.  Another task about it, if any, has nothing left to do. */
+void dm_reg_attempt_end(struct dm_registers *registers, struct dm_reg_attempt *attempt);
+
+/* A name without tasks, attempts and debts is only a copy, for the next time: it may be freed here. */
+void dm_reg_name_forget(struct dm_registers *registers, struct dm_reg_name *name);
+
+/* The value of the name is this one. */
+void dm_reg_name_put_copy(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_reg_reply *reply);
+
+/* What became of a try to go on with a task. */
+enum dm_reg_progress {
+    DM_REG_TASK_WAITS,  /* for time, a reply, or a session */
+    DM_REG_TASK_MOVES,  /* something is different now: try again */
+    DM_REG_TASK_IS_GONE /* the task is answered, and freed */
+};
+
+/* The last task of the name; NULL without memory. */
+struct dm_reg_task *dm_reg_task_add(struct dm_registers *registers, struct dm_reg_name *name, enum dm_reg_act act,
+                                    struct dm_reg_attempt *attempt, int owed_count);
+
+/* Gives the answer now; the task may go on without somebody who waits for it. */
+void dm_reg_task_answer(struct dm_registers *registers, struct dm_reg_task *task, const char *refusal);
+
+/* IS_GONE.  With `attempt`, the attempt is over, too. */
+enum dm_reg_progress dm_reg_task_finish(struct dm_registers *registers, struct dm_reg_task *task);
+enum dm_reg_progress dm_reg_task_finish_with(struct dm_registers *registers, struct dm_reg_task *task,
+                                             enum dm_verdict verdict);
+enum dm_reg_progress dm_reg_task_finish_attempt(struct dm_registers *registers, struct dm_reg_task *task);
+enum dm_reg_progress dm_reg_task_finish_attempt_with(struct dm_registers *registers, struct dm_reg_task *task,
+                                                     enum dm_verdict verdict);
+
+/* CLAIM: the new data may name the attempt with its new session, so that is where it is to be ended. */
+void dm_reg_task_adopt_claimer(struct dm_reg_task *task);
+void dm_reg_task_leave_claimer(struct dm_reg_task *task);
+
+/* ---- news.c ------------------------------------------------------------------------------ */
+
+/* A renewal is answered after the next beat of the attempt's session. */
+void dm_registers_push_renewal(struct dm_registers *registers, struct dm_reg_batch *batch, int index, uint64_t attempt,
+                               int64_t asked_ns, bool has_waiter);
+
+/* Answers renewals whose session has proved a later beat, or is lost. */
+void dm_registers_renew_all(struct dm_registers *registers);
+
+/* Renewals get no answer. */
+void dm_registers_leave_renewals(struct dm_registers *registers);
+
+/* A message of this kind, without an answer. */
+void dm_registers_tell_about(struct dm_registers *registers, const struct dm_reg_attempt *attempt,
+                             enum dm_message_kind kind);
+
+/* Tells the attempts what has become of sessions since the last time. */
+void dm_registers_tell_names(struct dm_registers *registers);
+
+/* Somebody tells us about an attempt. */
+void dm_registers_take_notice(struct dm_registers *registers, const struct dm_reg_notice *notice);
+
+/* ---- tasks.c ----------------------------------------------------------------------------- */
+
+/* Forgets what the task has done so far: it reads the name, and does its step anew. */
+enum dm_reg_progress dm_reg_task_begin_again(struct dm_reg_task *task);
 
 /* Goes on with all tasks that can.  Returns when the next one can. */
 int64_t dm_registers_run_names(struct dm_registers *registers);
@@ -303,20 +389,20 @@ void dm_registers_name_replied(struct dm_registers *registers, const struct dm_r
 void dm_registers_note_replied(struct dm_registers *registers, const struct dm_reg_request *request,
                                const struct dm_reg_reply *reply);
 
-/* Answers renewals whose session has proved a later beat, or is lost. */
-void dm_registers_renew_all(struct dm_registers *registers);
+/* ---- questions.c ------------------------------------------------------------------------- */
+
+/* Takes a question about one name; its answer goes to the batch.  False without memory. */
+bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
+                       struct dm_reg_batch *batch, int index);
+
+/* A release that cannot be sent now: the store owes it from here on, although nobody waits for its answer. */
+void dm_registers_owe(struct dm_registers *registers, const struct dm_question *question);
 
 /* Nobody gets an answer while there is no connection; what is owed stays. */
 void dm_registers_names_down(struct dm_registers *registers);
 
 /* The store has other data: copies and debts are forgotten, waiters ask anew, holds are claimed. */
 void dm_registers_names_moved(struct dm_registers *registers);
-
-/* Tells the attempts what has become of sessions since the last time. */
-void dm_registers_tell_names(struct dm_registers *registers);
-
-/* Somebody tells us about an attempt. */
-void dm_registers_take_notice(struct dm_registers *registers, const struct dm_reg_notice *notice);
 
 /* True if a release is still to be done. */
 bool dm_registers_is_owing(const struct dm_registers *registers);

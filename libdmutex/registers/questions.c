@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Questions become tasks, and what becomes of tasks when the connection is lost, or the store has other data. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/minmax.h"
+#include "base/units.h"
+#include "registers/store_parts.h"
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+static void answer_at_once(struct dm_registers *registers, struct dm_reg_batch *batch, int index,
+                           enum dm_verdict verdict)
+{
+    dm_registers_answer(registers, batch, index, &(struct dm_answer){ .verdict = verdict }, NULL);
+}
+
+/* Releases of other attempts that go along; one whose session is gone is done already. */
+static void take_owed(struct dm_registers *registers, struct dm_reg_task *task, const struct dm_question *question)
+{
+    for (int i = 0; i < question->acquire.owed_count; i++) {
+        const struct dm_owed *owed = &question->acquire.owed[i];
+        struct dm_reg_attempt *attempt = dm_registers_attempt(registers, owed->attempt);
+
+        if (!attempt || dm_reg_attempt_is_gone(attempt) || attempt->name != task->name)
+            continue;
+        dm_reg_attempt_note_no_hold(attempt);
+        attempt->is_ending = true;
+        task->owed[task->owed_count++] = (struct dm_reg_owed){ .ref = dm_reg_attempt_ref(attempt), .end = owed->end };
+    }
+}
+
+static bool take_acquire(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
+                         struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, question->attempt);
+    struct dm_reg_task *task;
+
+    if (attempt)
+        dm_reg_attempt_supersede(registers, attempt);
+    else
+        attempt = dm_reg_attempt_make(registers, name, question);
+    if (!attempt)
+        return false;
+    task = dm_reg_task_add(registers, name, question->acquire.may_queue ? DM_REG_ACQUIRE : DM_REG_TRY, attempt,
+                           question->acquire.owed_count);
+    if (!task)
+        return false;
+    task->batch = batch;
+    task->index = index;
+    task->seen = question->seen;
+    task->arrival = question->arrival;
+    take_owed(registers, task, question);
+    return true;
+}
+
+/* A release that is owed already gets somebody who waits for it. */
+static bool take_release(struct dm_registers *registers, struct dm_reg_attempt *attempt,
+                         const struct dm_question *question, struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_task *task;
+
+    if (!attempt) {
+        answer_at_once(registers, batch, index, DM_SAYS_NOT_OWNER);
+        return true;
+    }
+    task = dm_reg_attempt_find_release(attempt);
+    if (task) {
+        task->answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
+        dm_reg_task_answer(registers, task, NULL);
+    } else {
+        dm_reg_attempt_supersede(registers, attempt);
+        task = dm_reg_task_add(registers, attempt->name, DM_REG_RELEASE, attempt, 0);
+        if (!task)
+            return false;
+        task->end = question->release.end;
+    }
+    dm_reg_attempt_note_no_hold(attempt);
+    attempt->is_ending = true;
+    attempt->is_waiting = false;
+    task->batch = batch;
+    task->index = index;
+    return true;
+}
+
+static bool take_renew(struct dm_registers *registers, struct dm_reg_attempt *attempt,
+                       const struct dm_question *question, struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_task *task;
+
+    if (!attempt || !attempt->is_hold || (question->renew.mark == DM_MARK_NONE && attempt->mark == DM_MARK_NONE)) {
+        dm_registers_push_renewal(registers, batch, index, question->attempt, question->request.sent_ns, false);
+        return true;
+    }
+    task = dm_reg_task_add(registers, attempt->name, DM_REG_MARK, attempt, 0);
+    if (!task)
+        return false;
+    task->mark = question->renew.mark;
+    task->asked_ns = question->request.sent_ns;
+    task->batch = batch;
+    task->index = index;
+    return true;
+}
+
+/* An operation that reads or changes the name, and may name an attempt. */
+static bool take_other(struct dm_registers *registers, struct dm_reg_name *name, enum dm_reg_act act,
+                       struct dm_reg_attempt *attempt, const struct dm_question *question, struct dm_reg_batch *batch,
+                       int index)
+{
+    struct dm_reg_task *task;
+
+    if (act == DM_REG_CANCEL && attempt)
+        dm_reg_attempt_supersede(registers, attempt);
+    task = dm_reg_task_add(registers, name, act, attempt, 0);
+    if (!task)
+        return false;
+    task->seen = question->seen;
+    task->is_anonymous = question->op == DM_OP_DROP && question->is_anonymous;
+    task->ret_more = question->ret_more;
+    task->batch = batch;
+    task->index = index;
+    return true;
+}
+
+void dm_registers_owe(struct dm_registers *registers, const struct dm_question *question)
+{
+    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, question->attempt);
+
+    if (!attempt || dm_reg_attempt_find_release(attempt))
+        return;
+    dm_reg_attempt_supersede(registers, attempt);
+    dm_reg_attempt_note_no_hold(attempt);
+    dm_reg_attempt_owe(registers, attempt, question->release.end);
+}
+
+bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
+                       struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_attempt *attempt = question->attempt ? dm_registers_attempt(registers, question->attempt) : NULL;
+
+    if (attempt)
+        attempt->heard_ns = dm_clock_boot_ns();
+    switch (question->op) {
+    case DM_OP_ACQUIRE:
+        return take_acquire(registers, name, question, batch, index);
+    case DM_OP_RELEASE:
+        return take_release(registers, attempt, question, batch, index);
+    case DM_OP_RENEW:
+        return take_renew(registers, attempt, question, batch, index);
+    case DM_OP_CANCEL:
+        if (!attempt)
+            answer_at_once(registers, batch, index, DM_SAYS_DONE);
+        return !attempt || take_other(registers, name, DM_REG_CANCEL, attempt, question, batch, index);
+    case DM_OP_POLL:
+    case DM_OP_CONSISTENT:
+        if (question->attempt && !attempt) {
+            answer_at_once(registers, batch, index, DM_SAYS_UNKNOWN);
+            return true;
+        }
+        return take_other(registers, name, question->op == DM_OP_POLL ? DM_REG_SERVE : DM_REG_CONSISTENT, attempt,
+                          question, batch, index);
+    case DM_OP_FORCE:
+        return take_other(registers, name, DM_REG_FORCE, NULL, question, batch, index);
+    case DM_OP_DROP:
+        return take_other(registers, name, DM_REG_DROP, NULL, question, batch, index);
+    case DM_OP_INFO:
+        return take_other(registers, name, DM_REG_ACT_INFO, NULL, question, batch, index);
+    default: /* conditions */
+        answer_at_once(registers, batch, index, DM_SAYS_UNSUPPORTED);
+        return true;
+    }
+}
+
+/* ---- the connection ---------------------------------------------------------------------- */
+
+void dm_registers_names_down(struct dm_registers *registers)
+{
+    dm_registers_leave_renewals(registers);
+    for (struct dm_reg_name *name = registers->busy; name; name = name->in_row) {
+        struct dm_reg_task *task = name->tasks;
+
+        while (task) {
+            struct dm_reg_task *next = task->next;
+
+            if (task->batch)
+                dm_registers_leave_unanswered(registers, task->batch);
+            task->batch = NULL;
+            if (task->act != DM_REG_RELEASE && task->act != DM_REG_CLAIM)
+                dm_reg_task_finish(registers, task);
+            task = next;
+        }
+    }
+}
+
+static void end_claims(struct dm_registers *registers, struct dm_reg_name *name)
+{
+    struct dm_reg_task *task = name->tasks;
+
+    while (task) {
+        struct dm_reg_task *next = task->next;
+
+        if (task->act == DM_REG_CLAIM)
+            dm_reg_task_finish(registers, task);
+        task = next;
+    }
+}
+
+/* D3, D4: the copies are of other data; what was owed there is forgotten, and holds that are certain are claimed. */
+void dm_registers_names_moved(struct dm_registers *registers)
+{
+    for (unsigned i = 0; i < DM_REG_BUCKETS; i++) {
+        for (struct dm_reg_name *name = registers->buckets[i]; name; name = name->next) {
+            dm_reg_copy_forget(&name->copy);
+            end_claims(registers, name);
+            for (struct dm_reg_task *task = name->tasks; task; task = task->next)
+                dm_reg_task_begin_again(task);
+            for (struct dm_reg_attempt *attempt = name->attempts; attempt; attempt = attempt->next) {
+                if (attempt->is_hold && dm_reg_attempt_is_certain(attempt))
+                    dm_reg_task_add(registers, name, DM_REG_CLAIM, attempt, 0);
+                else if (attempt->is_waiting)
+                    dm_registers_tell_about(registers, attempt, DM_MESSAGE_ASK);
+            }
+        }
+    }
+}
+
+bool dm_registers_is_owing(const struct dm_registers *registers)
+{
+    for (const struct dm_reg_name *name = registers->busy; name; name = name->in_row) {
+        for (const struct dm_reg_task *task = name->tasks; task; task = task->next) {
+            if (task->act == DM_REG_RELEASE || name->under_way)
+                return true;
+        }
+    }
+    return false;
+}
