@@ -300,6 +300,9 @@ tests_server_outsider_module_SOURCES = tests/server/outsider.c
 tests_server_outsider_libssl_CPPFLAGS = $(AM_CPPFLAGS) -DEXPORTED=EVP_CIPHER_CTX_new
 tests_server_outsider_libssl_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
 tests_server_outsider_libssl_SOURCES = tests/server/outsider.c
+# a program that locks in the constructor of a library that it loads
+tests_server_in_constructor_LDADD = libdmutex/libdmutex.la -ldl
+tests_server_in_constructor_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
 # a program that loads the library itself
 tests_server_loads_late_LDADD = -ldl
 tests_server_test_kept_ends_SOURCES = tests/server/test_kept_ends.c libdmutex/process/life/lifetime.c
@@ -1049,7 +1052,7 @@ program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
 second_runs = $(libc_tests) $(linger_tests)
-check_PROGRAMS += tests/preload/locker tests/server/loads_late $(outsiders)
+check_PROGRAMS += tests/preload/locker tests/server/loads_late tests/server/in_constructor $(outsiders)
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
@@ -1143,7 +1146,7 @@ check-tsan: tsan/Makefile
 asserted_tests = $(unit_tests) $(sim_tests) $(server_tests)
 check-asserted: asserted/Makefile
 	$(MAKE) -C asserted check TESTS='$(asserted_tests)' \
-	    check_PROGRAMS='$(asserted_tests) tests/conformance/test_stacks tests/server/loads_late $(outsiders)'
+	    check_PROGRAMS='$(asserted_tests) tests/conformance/test_stacks tests/server/loads_late tests/server/in_constructor $(outsiders)'
 asserted/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-assertions

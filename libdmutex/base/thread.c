@@ -57,12 +57,8 @@ struct task {
     void *user;
 };
 
-/*
- * The thread may call dlopen(), for the module of TLS or in a look-up.  An allocator that makes threads, as jemalloc
- * does, may let a thread's first allocation wait for a pthread_create(), which waits for each dlopen() of the process.
- * So the first allocation must not be dlopen()'s.
- */
-static void allocate_first(void)
+/* The thread may call dlopen(), for the module of TLS or in a look-up. */
+void dm_thread_allocate_first(void)
 {
     void *volatile block = malloc(1); /* volatile: or the compiler leaves both calls out */
 
@@ -74,7 +70,7 @@ static void *begin(void *user)
     struct task task = *(struct task *)user;
 
     free(user);
-    allocate_first();
+    dm_thread_allocate_first();
     become_usual();
     return task.run(task.user);
 }

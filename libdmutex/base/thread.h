@@ -14,6 +14,13 @@
 int dm_thread_start(void *(*run)(void *), void *user);
 
 /*
+ * Called before dlopen().  An allocator that makes threads, as jemalloc does, may let a thread's first allocation wait
+ * for a pthread_create(), which waits for each dlopen() of the process.  So the first allocation must not be that of
+ * dlopen().
+ */
+void dm_thread_allocate_first(void);
+
+/*
  * False if the calling thread has less stack left.  True if that is not known: on the stack of the first thread, and on
  * a stack that the program itself has made.
  */

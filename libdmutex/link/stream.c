@@ -34,7 +34,7 @@ bool dm_stream_is_near(const struct dm_stream *stream)
 bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
                       char ret_reason[DM_REASON_ROOM])
 {
-    stream->calls = dm_tls_load(ret_reason);
+    stream->calls = dm_tls_load(deadline_ns, ret_reason);
     if (stream->calls)
         stream->tls = stream->calls->open(stream->fd, options, deadline_ns, ret_reason);
     return stream->tls != NULL;

@@ -29,8 +29,8 @@ struct dm_stream dm_stream_of(int fd);
 bool dm_stream_is_ours(const struct dm_stream *stream);
 
 /*
- * Adds TLS to a connected stream; see dm_tls_load() and dm_tls_open().  Blocks until the deadline at most, and while
- * the module is loaded; the caller holds no lock.  False with the reason.
+ * Adds TLS to a connected stream; see dm_tls_load() and dm_tls_open().  Blocks until the deadline at most; the caller
+ * holds no lock.  False with the reason.
  */
 bool dm_stream_secure(struct dm_stream *stream, const struct dm_tls_options *options, int64_t deadline_ns,
                       char ret_reason[DM_REASON_ROOM]);

@@ -8,6 +8,7 @@
 #define DM_LINK_TLS_CALLS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/rank.h"
 #include "link/tls.h"
@@ -45,10 +46,17 @@ struct dm_tls_host {
 typedef const struct dm_tls_calls *dm_tls_module_begin_fn(const struct dm_tls_host *host);
 
 /*
- * The functions; loads the module if necessary.  Only for the library's own threads, because loading takes milliseconds
- * and more stack than a caller may have; no lock held.  NULL with the reason.
+ * The functions; loads the module if necessary, and waits for that until the deadline (dm_clock_boot_ns()) at most.
+ * Only for the library's own threads; no lock held.  NULL with the reason.
  */
-const struct dm_tls_calls *dm_tls_load(char ret_reason[DM_REASON_ROOM]);
+const struct dm_tls_calls *dm_tls_load(int64_t deadline_ns, char ret_reason[DM_REASON_ROOM]);
+
+/*
+ * Loads the module in the calling thread, which may be in a constructor that dlopen() runs: then no other thread can.
+ * Takes milliseconds, or as long as other threads are in dlopen(); no lock held.  False if the stack is too small.  A
+ * failure is reported by the next dm_tls_load(), which tries again.
+ */
+bool dm_tls_load_here(void);
 
 /* Around fork(): as in tls.h, if there is a module.  Waits for a load in progress. */
 void dm_tls_load_fork_prepare(void);

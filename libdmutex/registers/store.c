@@ -406,6 +406,13 @@ static void free_unused(struct dm_store *store)
     free(registers);
 }
 
+/* The driver's library was loaded when the store was opened. */
+static bool load(struct dm_store *store)
+{
+    (void)store;
+    return true;
+}
+
 static const struct dm_store_ops ops = {
     .place = place,
     .lane = lane,
@@ -420,6 +427,7 @@ static const struct dm_store_ops ops = {
     .reason = reason,
     .origin = origin,
     .count = count,
+    .load = load,
     .work = work,
     .look = look,
     .watch = watch,

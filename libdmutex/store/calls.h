@@ -58,6 +58,11 @@ static inline void dm_store_count(struct dm_store *store, struct dm_traffic *ret
     store->ops->count(store, ret_traffic);
 }
 
+static inline bool dm_store_load(struct dm_store *store)
+{
+    return store->ops->load(store);
+}
+
 static inline struct dm_answer dm_store_ask(struct dm_store *store, const struct dm_question *question,
                                             const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {

@@ -405,6 +405,13 @@ struct dm_store_ops {
     /* Quietly. */
     void (*count)(struct dm_store *store, struct dm_traffic *ret_traffic);
 
+    /*
+     * Loads in the calling thread the libraries that the store needs, and that its own threads load otherwise: if the
+     * caller is in a constructor that dlopen() runs, those would wait for it.  Waits for the dlopen() of other threads.
+     * False if the thread's stack is too small.
+     */
+    bool (*load)(struct dm_store *store);
+
     /* ---- the loop thread ---- */
 
     /* Calls the handlers that are due.  Never blocks. */

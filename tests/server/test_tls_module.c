@@ -143,6 +143,46 @@ static void test_fork_comes_back_when_the_module_is_being_loaded(void **state)
     assert_int_equal(access(in_folder("go"), F_OK), 0);
 }
 
+/* The URL has a name, which is looked up in a thread of the library. */
+static void run_in_constructor(const char *how, const char *more)
+{
+    char program[4096];
+
+    command_run("echo 'void constructed(void);\n"
+                "__attribute__((constructor)) static void begin(void) { constructed(); }\n"
+                "' | %s -shared -fPIC -x c - -o %s/constructed.so",
+                test_compiler(), folder);
+    assert_status(0);
+    test_build_path(program, sizeof program, "tests/server/in_constructor");
+    command_run("exec %s 'rediss://localhost:%d?grace=off&cacert=%s/ca.crt%s' in_constructor/lock %s/constructed.so %s",
+                program, tls->port, tls_folder, more, folder, how);
+    assert_status(0);
+}
+
+/* The thread that is in dlopen() waits for the lock, and no other can load the module. */
+static void test_a_constructor_locks_when_dlopen_runs_it(void **state)
+{
+    (void)state;
+    run_in_constructor("lock", "");
+    assert_string_equal(ran.output, "0 \n");
+}
+
+/* Whoever comes first. */
+static void test_a_constructor_locks_when_another_thread_is_loading_the_module(void **state)
+{
+    (void)state;
+    run_in_constructor("both", "");
+    assert_string_equal(ran.output, "0 \n0 \n");
+}
+
+/* It leaves the load to another thread, because dlopen() knows no deadline. */
+static void test_a_constructor_is_told_why_when_its_lock_has_a_deadline(void **state)
+{
+    (void)state;
+    run_in_constructor("timed", "&connect_timeout=500");
+    assert_output("TLS cannot be loaded: another thread of this program is in dlopen() for so long");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +193,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_tls_is_refused_when_the_module_is_missing),
         cmocka_unit_test(test_tls_is_refused_when_the_module_is_of_another_version),
         cmocka_unit_test(test_fork_comes_back_when_the_module_is_being_loaded),
+        cmocka_unit_test(test_a_constructor_locks_when_dlopen_runs_it),
+        cmocka_unit_test(test_a_constructor_locks_when_another_thread_is_loading_the_module),
+        cmocka_unit_test(test_a_constructor_is_told_why_when_its_lock_has_a_deadline),
     };
 
     test_begin(argc, argv);

@@ -483,6 +483,16 @@ static void count(const struct dm_wait *wait, int result)
     dm_stats_note(&stats->locks, dm_clock_boot_ns() - wait->began_ns);
 }
 
+/*
+ * A call with a deadline loads nothing itself, because dlopen() waits for the constructors of other threads, however
+ * long they take.
+ */
+static void load(struct dm_runtime *runtime)
+{
+    if (!runtime->settings.fails_when_down && dm_store_load(runtime->store))
+        __atomic_store_n(&runtime->must_load, false, __ATOMIC_RELAXED);
+}
+
 int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool may_wait,
                const struct dm_deadline *deadline)
 {
@@ -496,6 +506,8 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
                             .pause_ns = DM_WAIT_PAUSE_MIN_NS };
     int result;
 
+    if (__atomic_load_n(&runtime->must_load, __ATOMIC_RELAXED) && may_wait && deadline->is_endless)
+        load(runtime);
     dm_wait_lock(&wait);
     result = begin(&wait);
     if (result == DM_GO_ON) {

@@ -31,6 +31,7 @@ struct dm_runtime {
     struct dm_ident ident;
     struct dm_url *url;
     struct dm_store *store;
+    bool must_load;         /* libraries for the store; atomic, and only a hint */
     struct dm_alarm *alarm; /* wakes the loop thread */
     struct dm_metrics metrics;
     struct dm_runtime *retired_before; /* the list of the retired runtimes */

@@ -136,6 +136,7 @@ static int make(struct dm_runtime **ret_runtime)
     if (!runtime)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
     runtime->pid = getpid();
+    runtime->must_load = true;
     error = dm_settings_read(switched_url ? switched_url : configured_url, &runtime->settings, &runtime->url);
     if (error) {
         undo(runtime);

@@ -164,6 +164,12 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
     }
 }
 
+/* All children need the same libraries. */
+static bool load(struct dm_store *store)
+{
+    return dm_store_load(dm_quorum_of(store)->children[0].store);
+}
+
 /* ---- questions --------------------------------------------------------------------------- */
 
 /* There are no conditions, because a signal to several servers would wake several waiters. */
@@ -326,6 +332,7 @@ static const struct dm_store_ops ops = {
     .reason = dm_quorum_reason,
     .origin = origin,
     .count = count,
+    .load = load,
     .work = work,
     .look = look,
     .watch = watch,

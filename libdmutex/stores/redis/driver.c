@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/self.h"
+#include "link/tls_calls.h"
 #include "store/drivers.h"
 #include "stores/redis/parts.h"
 
@@ -458,6 +459,12 @@ static void fork_child(struct dm_store *store)
     dm_cluster_fork_child(&dm_redis(store)->cluster);
 }
 
+/* A module is loaded only for TLS. */
+static bool load(struct dm_store *store)
+{
+    return !dm_redis(store)->cluster.url->has_tls || dm_tls_load_here();
+}
+
 /* There is no thread and no socket yet. */
 static void free_unused(struct dm_store *store)
 {
@@ -486,6 +493,7 @@ static const struct dm_store_ops ops = {
     .reason = reason,
     .origin = origin,
     .count = count,
+    .load = load,
     .work = work,
     .look = look,
     .watch = watch,
