@@ -179,11 +179,11 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/command.c \
     libdmutex/link/command.h \
     libdmutex/link/greeter.h \
+    libdmutex/link/identify.c \
+    libdmutex/link/identify.h \
     libdmutex/link/link.c \
     libdmutex/link/link.h \
     libdmutex/link/link_parts.h \
-    libdmutex/link/look.c \
-    libdmutex/link/look.h \
     libdmutex/link/pipe.c \
     libdmutex/link/pipe.h \
     libdmutex/link/prepare.c \

@@ -58,7 +58,7 @@ unit_registers_tests = \
     tests/unit/test_watched
 unit_link_tests = \
     tests/unit/test_command \
-    tests/unit/test_look \
+    tests/unit/test_identify \
     tests/unit/test_pipe \
     tests/unit/test_race \
     tests/unit/test_retry
@@ -313,7 +313,7 @@ tests_server_test_lines_ends_SOURCES = tests/server/test_lines_ends.c libdmutex/
 tests_server_test_lines_ends_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
 tests_server_test_lines_seats_SOURCES = tests/server/test_lines_seats.c libdmutex/process/life/lifetime.c
 tests_server_test_lines_seats_LDFLAGS = $(AM_LDFLAGS) $(stop_wraps)
-tests_server_test_node_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_greeting_look
+tests_server_test_node_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_greeting_identify
 
 # what POSIX says about each function
 conformance_tests = \
@@ -628,7 +628,7 @@ sim_sources = \
     tests/sim/cluster_shards.c \
     tests/sim/conn.c \
     tests/sim/conn_come.c \
-    tests/sim/conn_look.c \
+    tests/sim/conn_identify.c \
     tests/sim/conn_parts.h \
     tests/sim/faults.c \
     tests/sim/faults.h \

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "link/address.h"
 #include "link/command.h"
-#include "link/look.h"
+#include "link/identify.h"
 #include "link/stream.h"
 
 struct dm_link_options;
@@ -75,11 +75,11 @@ struct dm_greeter {
      */
     uint64_t (*ready)(void *user);
     /*
-     * Returns the command that asks who the server is; bytes NULL without memory; freed by free(). take_look takes the
-     * answer, and sets the reason unless the server is the same.  Both NULL: this is never checked.
+     * Returns the command that asks who the server is; bytes NULL without memory; freed by free(). take_identity takes
+     * the answer, and sets the reason unless the server is the same.  Both NULL: this is never checked.
      */
-    struct dm_command (*look)(void *user);
-    enum dm_looked (*take_look)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
+    struct dm_command (*identify)(void *user);
+    enum dm_identified (*take_identity)(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM]);
     void *user;
 };
 

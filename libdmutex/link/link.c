@@ -444,14 +444,14 @@ void dm_link_accept_answer(struct dm_link *link)
 }
 
 /* May find the connection broken; the handlers of the lost slots are called by the next dm_link_work(). */
-int64_t dm_link_look(struct dm_link *link)
+int64_t dm_link_identify(struct dm_link *link)
 {
     int64_t next_ns;
 
     enter(link);
     if (dm_session_is_ready(&link->session))
-        dm_session_look_if_due(&link->session, DM_LOOK_NS);
-    next_ns = dm_session_is_ready(&link->session) ? link->session.look.asked_ns + DM_LOOK_NS : DM_NEVER;
+        dm_session_identify_if_due(&link->session, DM_IDENTIFY_NS);
+    next_ns = dm_session_is_ready(&link->session) ? link->session.identify.asked_ns + DM_IDENTIFY_NS : DM_NEVER;
     leave_quietly(link);
     return next_ns;
 }

@@ -11,7 +11,7 @@
  *   reader      makes replies of bytes, with limits
  *   pipe        each reply to its slot
  *   retry       when to open again
- *   look        when to ask who the server is, and what waits for the answer
+ *   identify    when to ask who the server is, and what waits for the answer
  *   prepare     the part of opening a connection that may block
  *   session     one connection after another: opened, greeted, used, closed
  *   link        the lock, posts, and the handlers, which are called without the lock
@@ -111,10 +111,10 @@ void dm_link_refuse_answer(struct dm_link *link, const char *reason);
 void dm_link_accept_answer(struct dm_link *link);
 
 /*
- * Checks the server (link/look.h) if the last check was DM_LOOK_NS ago; each command does so twice as often before it
- * is sent.  Returns when the next check is due; DM_NEVER: the link is not ready.  Calls nothing.
+ * Checks the server (link/identify.h) if the last check was DM_IDENTIFY_NS ago; each command does so twice as often
+ * before it is sent.  Returns when the next check is due; DM_NEVER: the link is not ready.  Calls nothing.
  */
-int64_t dm_link_look(struct dm_link *link);
+int64_t dm_link_identify(struct dm_link *link);
 
 /* True if there is a connection, or one is being opened.  Calls nothing. */
 bool dm_link_is_open(struct dm_link *link);

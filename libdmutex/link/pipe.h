@@ -24,7 +24,7 @@ enum dm_slot_kind {
     DM_SLOT_COMMAND,
     DM_SLOT_AHEAD, /* of a command that was sent before the actual one: its reply is dropped */
     DM_SLOT_GREETING,
-    DM_SLOT_LOOK,
+    DM_SLOT_CHECK,
     DM_SLOT_CONFIRM,
     DM_SLOT_MESSAGE
 };

@@ -77,38 +77,38 @@ static bool write_bytes(struct dm_session *session, const char *bytes, size_t le
     return true;
 }
 
-/* No look is sent while commands may not be sent: its reply would close the session. */
-void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns)
+/* No check is sent while commands may not be sent: its reply would close the session. */
+void dm_session_identify_if_due(struct dm_session *session, int64_t pause_ns)
 {
-    bool is_due = session->greeter.look && !session->pipe.is_stopped &&
-                  dm_look_is_due(&session->look, pause_ns, dm_clock_boot_ns()) && may_send(session) &&
+    bool is_due = session->greeter.identify && !session->pipe.is_stopped &&
+                  dm_identify_is_due(&session->identify, pause_ns, dm_clock_boot_ns()) && may_send(session) &&
                   is_socket_ours(session);
     struct dm_slot *slot = is_due ? dm_pipe_take_slot(&session->pipe) : NULL;
     struct dm_command command;
 
     if (!slot)
         return;
-    command = session->greeter.look(session->greeter.user);
+    command = session->greeter.identify(session->greeter.user);
     if (command.bytes && write_bytes(session, command.bytes, command.length)) {
-        slot->kind = DM_SLOT_LOOK;
+        slot->kind = DM_SLOT_CHECK;
         dm_pipe_push(&session->pipe, slot);
-        dm_look_note_sent(&session->look, slot->sent_ns);
+        dm_identify_note_sent(&session->identify, slot->sent_ns);
     } else {
         dm_pipe_spare_slot(&session->pipe, slot);
     }
     dm_command_free(&command);
 }
 
-/* Stops the pipe if the request must wait for a look.  False: no look is under way, for lack of memory. */
+/* Stops the pipe if the request must wait for a check.  False: no check is under way, for lack of memory. */
 static bool stop_unless_known(struct dm_session *session)
 {
-    enum dm_look_verdict verdict = DM_LOOK_SENDS;
+    enum dm_identify_verdict verdict = DM_IDENTIFY_SENDS;
 
-    if (session->greeter.look && !session->pipe.is_stopped)
-        verdict = dm_look_at_request(&session->look, dm_clock_boot_ns());
-    if (verdict == DM_LOOK_WAITS)
+    if (session->greeter.identify && !session->pipe.is_stopped)
+        verdict = dm_identify_at_request(&session->identify, dm_clock_boot_ns());
+    if (verdict == DM_IDENTIFY_WAITS)
         dm_pipe_stop(&session->pipe);
-    return verdict != DM_LOOK_FAILS;
+    return verdict != DM_IDENTIFY_FAILS;
 }
 
 /* Called before reading, so that the rest of a command goes out when the socket has room again. */
@@ -125,17 +125,18 @@ static void go_on(struct dm_session *session)
     session->is_change_news |= dm_pipe_pending(&session->pipe) > 0;
 }
 
-static void take_look(struct dm_session *session, redisReply *reply, int64_t sent_ns)
+static void take_identity(struct dm_session *session, redisReply *reply, int64_t sent_ns)
 {
     char reason[DM_REASON_ROOM] = "said too late that it is the same server";
-    enum dm_looked looked = session->greeter.take_look(session->greeter.user, reply, reason);
-    enum dm_look_verdict verdict = dm_look_take(&session->look, looked, sent_ns, session->pipe.is_stopped,
-                                                session->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
+    enum dm_identified identified = session->greeter.take_identity(session->greeter.user, reply, reason);
+    enum dm_identify_verdict verdict =
+        dm_identify_take(&session->identify, identified, sent_ns, session->pipe.is_stopped,
+                         session->options.command_timeout_ms * DM_NS_PER_MS, dm_clock_boot_ns());
 
     dm_reply_free(reply);
-    if (verdict == DM_LOOK_FAILS)
+    if (verdict == DM_IDENTIFY_FAILS)
         dm_session_fail(session, "%s", reason);
-    else if (verdict == DM_LOOK_SENDS && session->pipe.is_stopped)
+    else if (verdict == DM_IDENTIFY_SENDS && session->pipe.is_stopped)
         go_on(session);
 }
 
@@ -208,7 +209,7 @@ struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_comm
 
     if (dm_session_is_ready(session) && !is_socket_ours(session))
         return NULL;
-    dm_session_look_if_due(session, DM_LOOK_NS / 2);
+    dm_session_identify_if_due(session, DM_IDENTIFY_NS / 2);
     if (!dm_session_is_ready(session) || !(command->is_for_any || may_send(session)))
         return NULL;
     if (command->is_for_any || stop_unless_known(session))
@@ -287,7 +288,7 @@ static void take_answer(struct dm_session *session, redisReply *reply)
     else if (kind == DM_SLOT_CONFIRM)
         take_confirm(session, reply);
     else
-        take_look(session, reply, sent_ns);
+        take_identity(session, reply, sent_ns);
 }
 
 /* The first slot is that of the next reply; a listener has none. */

@@ -42,16 +42,16 @@ struct dm_session {
     struct dm_race race; /* DM_SESSION_CONNECTING */
     /* Kept while the connection is open, for the next opening if no name server answers. */
     struct dm_addresses *addresses;
-    struct dm_addresses *found; /* from a look-up that came late, for the next opening; or NULL */
-    int64_t looked_ns;          /* when the last look-up was begun */
-    bool is_way_due;            /* no thread has begun to look up the name, or to call the hook */
-    bool is_finding_way;        /* a thread is doing so; the session may go on without it */
-    bool is_greeter_prepared;   /* that thread no longer uses the greeter */
-    bool is_handshake_due;      /* no thread has taken the lent stream */
-    uint64_t peer;              /* the number of the server of the last greeting; 0: none yet */
-    struct dm_look look;        /* used if the greeter looks */
-    int greetings;              /* how many replies of the greeting's round have not come yet */
-    struct dm_kept kept;        /* replies to commands, until the server has confirmed them */
+    struct dm_addresses *found;  /* from a look-up that came late, for the next opening; or NULL */
+    int64_t looked_ns;           /* when the last look-up was begun */
+    bool is_way_due;             /* no thread has begun to look up the name, or to call the hook */
+    bool is_finding_way;         /* a thread is doing so; the session may go on without it */
+    bool is_greeter_prepared;    /* that thread no longer uses the greeter */
+    bool is_handshake_due;       /* no thread has taken the lent stream */
+    uint64_t peer;               /* the number of the server of the last greeting; 0: none yet */
+    struct dm_identify identify; /* used if the greeter can */
+    int greetings;               /* how many replies of the greeting's round have not come yet */
+    struct dm_kept kept;         /* replies to commands, until the server has confirmed them */
     int64_t deadline_ns;   /* of DM_SESSION_CONNECTING and DM_SESSION_GREETING, of the TLS handshake and the look-up */
     struct dm_stream lent; /* lent to the thread that does the TLS handshake, which alone uses it; fd -1: none */
     bool is_left;          /* that handshake has become useless: `reason` says why */
@@ -71,7 +71,7 @@ struct dm_session {
     char told[DM_REASON_ROOM];   /* the last time, with this reason */
     unsigned permanent_failures; /* how many times a connection turned out impossible */
     uint64_t activity;           /* grows with every reply */
-    uint64_t sent, heard;        /* commands, without greetings and looks; messages: since the beginning */
+    uint64_t sent, heard;        /* commands, without greetings and checks; messages: since the beginning */
     uint64_t openings;           /* how often the session was ready */
     char reason[DM_REASON_ROOM];
 
@@ -128,13 +128,13 @@ int64_t dm_session_due_ns(const struct dm_session *session);
 int dm_session_fd(const struct dm_session *session);
 short dm_session_events(const struct dm_session *session);
 
-/* Ready: sends a look at the server, if the last was sent `pause_ns` ago.  May break the connection. */
-void dm_session_look_if_due(struct dm_session *session, int64_t pause_ns);
+/* Ready: sends an identity check, if the last was sent `pause_ns` ago.  May break the connection. */
+void dm_session_identify_if_due(struct dm_session *session, int64_t pause_ns);
 
 /*
- * Ready: sends the command, after a look if one is due, and takes a slot for the reply.  If the server has not been
- * known for DM_LOOK_NS, the bytes go out when the look is answered.  NULL if the connection broke before, or the server
- * may no longer get commands; a slot that has already ended if it broke after the command.
+ * Ready: sends the command, after a check if one is due, and takes a slot for the reply.  If the server has not been
+ * known for DM_IDENTIFY_NS, the bytes go out when the check is answered.  NULL if the connection broke before, or the
+ * server may no longer get commands; a slot that has already ended if it broke after the command.
  */
 struct dm_slot *dm_session_send(struct dm_session *session, const struct dm_command *command);
 

@@ -88,7 +88,7 @@ static void take_back_tasks(struct dm_session *session)
 
 /*
  * All slots finish without a reply, so that no caller waits for an answer that cannot come.  Nobody waits for the
- * session's own greetings and looks.  A lent stream is closed by its thread.
+ * session's own greetings and checks.  A lent stream is closed by its thread.
  */
 static void shut(struct dm_session *session)
 {
@@ -99,7 +99,7 @@ static void shut(struct dm_session *session)
     take_back_tasks(session);
     dm_stream_end(&session->lent);
     session->state = DM_SESSION_CLOSED;
-    dm_look_end(&session->look);
+    dm_identify_end(&session->identify);
     session->is_wanted = session->must_prepare = false;
     dm_session_give_kept(session, false);
     session->kept.is_under_way = session->kept.is_behind = false;

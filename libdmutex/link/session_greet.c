@@ -58,7 +58,7 @@ void dm_session_greet(struct dm_session *session)
     bool is_written;
 
     if (session->state != DM_SESSION_GREETING) /* the first round; its answers may be read late */
-        dm_look_begin(&session->look, dm_clock_boot_ns());
+        dm_identify_begin(&session->identify, dm_clock_boot_ns());
     session->state = DM_SESSION_GREETING;
     session->is_near = dm_stream_is_near(&session->pipe.stream);
     session->greetings = session->greeter.round(session->greeter.user, &round);

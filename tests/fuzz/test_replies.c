@@ -354,7 +354,7 @@ static void greet(enum dm_greeting_step step)
 
     if (reply && !dm_greeting_take(&greeting, reply, reason))
         must(strlen(reason) < DM_REASON_ROOM);
-    if (reply && !dm_greeting_take_look(&greeting, reply, reason))
+    if (reply && !dm_greeting_take_identity(&greeting, reply, reason))
         must(strlen(reason) < DM_REASON_ROOM);
     if (reply)
         dm_reply_free(reply);

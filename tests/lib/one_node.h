@@ -46,9 +46,9 @@ void dm_node_let_go(struct dm_node *node)
     (void)node;
 }
 
-uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_server)
+uint64_t dm_node_link_server(struct dm_node_link *link, struct dm_server *ret_server)
 {
-    (void)line;
+    (void)link;
     *ret_server = (struct dm_server){ .since_us = since_us };
     return 1;
 }

@@ -77,7 +77,7 @@ static void test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_c
     server_restart(the_server);
 }
 
-/* The end of a connection is seen by a look. */
+/* The end of a connection is seen by a check. */
 static bool is_another_server(uint64_t number)
 {
     struct dm_server server;
@@ -135,17 +135,17 @@ static void test_the_next_try_is_planned_when_one_fails_at_once(void **state)
     end_node();
 }
 
-/* ---- looks ------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------ */
 
 static bool has_no_memory;
-static int looks;
+static int checks;
 
-struct dm_command __real_dm_greeting_look(const struct dm_greeting *greeting);
-struct dm_command __wrap_dm_greeting_look(const struct dm_greeting *greeting);
-struct dm_command __wrap_dm_greeting_look(const struct dm_greeting *greeting)
+struct dm_command __real_dm_greeting_identify(const struct dm_greeting *greeting);
+struct dm_command __wrap_dm_greeting_identify(const struct dm_greeting *greeting);
+struct dm_command __wrap_dm_greeting_identify(const struct dm_greeting *greeting)
 {
-    looks++;
-    return has_no_memory ? (struct dm_command){ 0 } : __real_dm_greeting_look(greeting);
+    checks++;
+    return has_no_memory ? (struct dm_command){ 0 } : __real_dm_greeting_identify(greeting);
 }
 
 static void begin_node(void)
@@ -160,23 +160,23 @@ static void begin_node(void)
     assert_true(dm_link_await_ready(node.inbox.link, &soon));
 }
 
-/* True if a look was tried; the loop thread comes again when the look says, and not at once. */
-static bool has_looked_in_vain(void)
+/* True if a check was tried; the loop thread comes again when it says, and not at once. */
+static bool has_checked_in_vain(void)
 {
-    int64_t next_ns = dm_node_look(&node);
+    int64_t next_ns = dm_node_identify(&node);
 
     assert_true(next_ns > dm_clock_boot_ns());
-    return looks > 0;
+    return checks > 0;
 }
 
-/* A look that has no memory is due still: the loop thread comes later, and does not spin. */
-static void test_the_next_look_is_later_when_there_is_no_memory_for_one(void **state)
+/* A check without memory is still due: the loop thread comes later, and does not spin. */
+static void test_the_next_check_is_later_when_there_is_no_memory_for_one(void **state)
 {
     (void)state;
     begin_node();
     has_no_memory = true;
-    looks = 0;
-    wait_until(has_looked_in_vain());
+    checks = 0;
+    wait_until(has_checked_in_vain());
     has_no_memory = false;
     end_node();
 }
@@ -244,7 +244,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_servers_number_changes_when_it_is_another_without_grace),
         cmocka_unit_test(test_no_handler_is_called_when_the_connection_breaks_under_a_quiet_caller),
         cmocka_unit_test(test_the_next_try_is_planned_when_one_fails_at_once),
-        cmocka_unit_test(test_the_next_look_is_later_when_there_is_no_memory_for_one),
+        cmocka_unit_test(test_the_next_check_is_later_when_there_is_no_memory_for_one),
         cmocka_unit_test(test_the_child_knows_no_calls_of_other_threads_when_the_process_forks),
     };
 

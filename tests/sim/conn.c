@@ -231,7 +231,7 @@ void conn_fail(struct dm_link *conn, const char *reason)
     world_note("p%d %s fails: %s", conn->process->number, conn->options.is_listening ? "inbox" : "commands", reason);
     give_kept(conn, false);
     conn->is_confirming = conn->must_confirm = conn->is_stopped = false;
-    dm_look_end(&conn->look);
+    dm_identify_end(&conn->identify);
     while ((slot = conn_pop(conn)) != NULL)
         conn_finish(conn, slot, NULL);
     conn_wake_waiting(conn);
@@ -320,7 +320,7 @@ static struct slot *send_command(struct dm_link *conn, const struct dm_command *
 {
     struct slot *slot;
 
-    conn_look_if_due(conn, DM_LOOK_NS / 2);
+    conn_identify_if_due(conn, DM_IDENTIFY_NS / 2);
     conn_send(conn, command->bytes, command->length, command->is_for_any);
     conn->traffic.commands++;
     for (int i = 0; i < command->ahead; i++)
@@ -439,13 +439,13 @@ void dm_link_accept_answer(struct dm_link *conn)
     (void)conn;
 }
 
-int64_t dm_link_look(struct dm_link *conn)
+int64_t dm_link_identify(struct dm_link *conn)
 {
     if (conn->state != READY)
         return DM_NEVER;
-    conn_look_if_due(conn, DM_LOOK_NS);
+    conn_identify_if_due(conn, DM_IDENTIFY_NS);
     conn_plan(conn);
-    return conn->look.asked_ns + DM_LOOK_NS;
+    return conn->identify.asked_ns + DM_IDENTIFY_NS;
 }
 
 void dm_link_count(struct dm_link *conn, struct dm_link_traffic *ret_traffic)

@@ -28,7 +28,7 @@ static void greet(struct dm_link *conn)
     struct dm_command round;
 
     if (conn->state != GREETING)
-        dm_look_begin(&conn->look, dm_clock_boot_ns());
+        dm_identify_begin(&conn->identify, dm_clock_boot_ns());
     conn->state = GREETING;
     conn_begin_asking();
     conn->greetings = conn->greeter.round(conn->greeter.user, &round);
@@ -197,8 +197,8 @@ static void take_reply(struct dm_link *conn, redisReply *reply)
         take_greeting(conn, reply);
     } else if (slot->is_confirm) {
         conn_take_confirm(conn, reply);
-    } else if (slot->is_look) {
-        conn_take_look(conn, reply, slot->sent_ns);
+    } else if (slot->is_check) {
+        conn_take_identity(conn, reply, slot->sent_ns);
     } else if (conn->greeter.belief && conn->greeter.belief->confirm) {
         conn_keep(conn, slot, reply);
     } else {

@@ -23,7 +23,7 @@ struct slot {
     struct thread *caller; /* NULL: the caller has left, or there is no caller */
     dm_reply_fn handler;
     void *user;
-    bool is_greeting, is_message, is_confirm, is_look;
+    bool is_greeting, is_message, is_confirm, is_check;
     bool is_for_any; /* as the command's, also the next */
     const struct dm_summary_kind *summary;
     bool is_done, is_broken;
@@ -54,8 +54,8 @@ struct dm_link {
     bool was_ready;
     bool is_wanted, was_wanted, is_ready_news, is_change_news;
     int64_t deadline_ns, retry_ns, back_off_ns, heard_ns, planned_ns;
-    struct dm_look look;
-    bool is_stopped; /* bytes wait for the answer to a look */
+    struct dm_identify identify;
+    bool is_stopped; /* bytes wait for the answer to a check */
     uint64_t peer;   /* the server's number */
     char reason[DM_REASON_ROOM];
 };
@@ -84,13 +84,13 @@ void conn_leave(struct dm_link *conn);
 
 void conn_fail(struct dm_link *conn, const char *reason);
 
-/* ---- conn_look.c ------------------------------------------------------------------------- */
+/* ---- conn_identify.c ------------------------------------------------------------------------- */
 
-/* Sends, or keeps for the answer to the look under way. */
+/* Sends, or keeps for the answer to the check under way. */
 void conn_send(struct dm_link *conn, const char *bytes, size_t length, bool is_for_any);
 
-void conn_look_if_due(struct dm_link *conn, int64_t pause_ns);
-void conn_take_look(struct dm_link *conn, redisReply *reply, int64_t sent_ns);
+void conn_identify_if_due(struct dm_link *conn, int64_t pause_ns);
+void conn_take_identity(struct dm_link *conn, redisReply *reply, int64_t sent_ns);
 
 /* ---- conn_come.c ------------------------------------------------------------------------- */
 

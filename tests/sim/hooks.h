@@ -33,7 +33,7 @@ enum core_defect {
     WORDS_COUNT_FOR_EVER,    /* the master watch's: a master is believed until the connection ends */
     SENTINELS_TELL_NO_EPOCH, /* failovers are not distinguished */
     LINK_AWAITS_NO_REPLICA,  /* the link's: with wait=N, a reply counts whatever WAIT has said */
-    LINK_AWAITS_NO_LOOK      /* the link's: requests wait for no answer that the server is the same */
+    LINK_AWAITS_NO_IDENTITY  /* the link's: requests wait for no answer that the server is the same */
 };
 
 struct dm_store;

@@ -190,7 +190,7 @@ static void plan(struct run *run)
         plan_sentinels(run);
     if (run->is_cluster)
         plan_cluster();
-    if (run->defect == LINK_AWAITS_NO_LOOK)
+    if (run->defect == LINK_AWAITS_NO_IDENTITY)
         plan_idle();
     if (run->has_copies)
         every_ns = plan_copies();

@@ -175,7 +175,7 @@ static void test_sim_notices_a_defect_when_there_is_a_cluster(void **state)
     /* Since links to nodes that serve nothing close after a while, some thousand seeds do not show this one. */
     if (long_run && *long_run) {
         seeds_for_control = 50000;
-        must_break_when("cluster: requests wait for no look", NULL, LINK_AWAITS_NO_LOOK, "I1 I2", true);
+        must_break_when("cluster: requests wait for no check", NULL, LINK_AWAITS_NO_IDENTITY, "I1 I2", true);
         seeds_for_control = SEEDS_FOR_CONTROL;
     }
 }

@@ -259,19 +259,19 @@ static void write_replication(const char *role, const char *run_id, const char *
     snprintf(ret_bytes, 400, "$%d\r\n%s\r\n", length, info);
 }
 
-static enum dm_looked look_at(const char *bytes)
+static enum dm_identified look_at(const char *bytes)
 {
     struct dm_reader reader;
     redisReply *reply;
-    enum dm_looked looked;
+    enum dm_identified identified;
 
     assert_true(dm_reader_begin(&reader));
     assert_true(dm_reader_feed(&reader, bytes, strlen(bytes)));
     assert_true(dm_reader_next(&reader, &reply));
-    looked = dm_greeting_take_look(&greeting, reply, reason);
+    identified = dm_greeting_take_identity(&greeting, reply, reason);
     dm_reply_free(reply);
     dm_reader_end(&reader);
-    return looked;
+    return identified;
 }
 
 #define ID_A "1111111111111111aaaa"
@@ -289,35 +289,35 @@ static void test_look_knows_the_server_when_it_is_what_it_was(void **state)
     assert_true(take(MASTER) && take(":11\r\n"));
     write_replication("master", RUN_A, ID_A, NO_ID, bytes);
     assert_true(take(bytes));
-    assert_int_equal(look_at(bytes), DM_LOOKED_SAME);
+    assert_int_equal(look_at(bytes), DM_IDENTIFIED_SAME);
     write_replication("master", RUN_A, ID_B, NO_ID, bytes);
-    assert_int_equal(look_at(bytes), DM_LOOKED_SAME);
+    assert_int_equal(look_at(bytes), DM_IDENTIFIED_SAME);
     write_replication("master", RUN_A, ID_B, ID_A, bytes);
-    assert_int_equal(look_at(bytes), DM_LOOKED_OTHER);
+    assert_int_equal(look_at(bytes), DM_IDENTIFIED_OTHER);
     write_replication("slave", RUN_A, ID_A, NO_ID, bytes);
-    assert_int_equal(look_at(bytes), DM_LOOKED_OTHER);
+    assert_int_equal(look_at(bytes), DM_IDENTIFIED_OTHER);
     assert_non_null(strstr(reason, "slave"));
     write_replication("master", RUN_B, ID_A, NO_ID, bytes);
-    assert_int_equal(look_at(bytes), DM_LOOKED_OTHER);
-    assert_int_equal(look_at("-NOPERM no info\r\n"), DM_LOOKED_OTHER);
-    assert_int_equal(look_at(MASTER), DM_LOOKED_OTHER);
-    assert_int_equal(look_at("-BUSY Redis is busy running a script\r\n"), DM_LOOKED_BUSY);
+    assert_int_equal(look_at(bytes), DM_IDENTIFIED_OTHER);
+    assert_int_equal(look_at("-NOPERM no info\r\n"), DM_IDENTIFIED_OTHER);
+    assert_int_equal(look_at(MASTER), DM_IDENTIFIED_OTHER);
+    assert_int_equal(look_at("-BUSY Redis is busy running a script\r\n"), DM_IDENTIFIED_BUSY);
 }
 
-/* If INFO is not permitted, the look asks ROLE: a master is the same server, a replica or an error is not. */
+/* If INFO is not permitted, the check asks ROLE: a master is the same server, a replica or an error is not. */
 static void test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is(void **state)
 {
-    struct dm_command look;
+    struct dm_command question;
 
     (void)state;
     begin("redis://h", NULL);
     greet_without_info(11);
-    look = dm_greeting_look(&greeting);
-    assert_non_null(strstr(look.bytes, "ROLE"));
-    dm_command_free(&look);
-    assert_int_equal(look_at(MASTER), DM_LOOKED_SAME);
-    assert_int_equal(look_at("*1\r\n$5\r\nslave\r\n"), DM_LOOKED_OTHER);
-    assert_int_equal(look_at("-NOPERM no role\r\n"), DM_LOOKED_OTHER);
+    question = dm_greeting_identify(&greeting);
+    assert_non_null(strstr(question.bytes, "ROLE"));
+    dm_command_free(&question);
+    assert_int_equal(look_at(MASTER), DM_IDENTIFIED_SAME);
+    assert_int_equal(look_at("*1\r\n$5\r\nslave\r\n"), DM_IDENTIFIED_OTHER);
+    assert_int_equal(look_at("-NOPERM no role\r\n"), DM_IDENTIFIED_OTHER);
 }
 
 /* A replica, a sentinel, an old server, or a peer that is no server at all, is refused. */

@@ -264,7 +264,7 @@ static int64_t look(struct dm_store *store)
     dm_assert_held(DM_RANK_STATE);
     FOR_EACH_NODE(node, &dm_redis(store)->cluster)
     {
-        look_ns = dm_node_look(&node->base);
+        look_ns = dm_node_identify(&node->base);
         next_ns = look_ns < next_ns ? look_ns : next_ns;
     }
     return next_ns;
@@ -310,12 +310,13 @@ static void add(struct dm_watch *watch, const struct dm_link_watch *of, bool is_
  * When nobody has read for a tick, the loop polls the descriptor: for the answers to posted commands, for messages, and
  * for the end of the connection.
  */
-static void watch_line(struct dm_watched *line, bool is_left, const struct dm_link_watch *now, struct dm_watch *watch)
+static void watch_reading(struct dm_watched *watched, bool is_left, const struct dm_link_watch *now,
+                          struct dm_watch *watch)
 {
-    line->is_ticking = now->activity != line->activity || (now->is_attended && !is_left);
-    line->activity = now->activity;
-    add(watch, now, !line->is_ticking && !is_left);
-    if (line->is_ticking)
+    watched->is_ticking = now->activity != watched->activity || (now->is_attended && !is_left);
+    watched->activity = now->activity;
+    add(watch, now, !watched->is_ticking && !is_left);
+    if (watched->is_ticking)
         dm_watch_until(watch, dm_clock_boot_ns() + TICK_NS);
     if (is_left)
         dm_watch_until(watch, dm_clock_boot_ns() + LEFT_NS);
@@ -334,8 +335,8 @@ static void watch_node(struct dm_redis *redis, struct dm_cluster_node *node, str
     watch_link(redis, node, DM_TELLS, false, &inbox);
     watch_link(redis, node, DM_ASKS, is_wished, &commands);
     is_left = dm_link_leave_to_leader(link_of(node, DM_TELLS), node->inbox.activity);
-    watch_line(&node->inbox, is_left, &inbox, watch);
-    watch_line(&node->commands, false, &commands, watch);
+    watch_reading(&node->inbox, is_left, &inbox, watch);
+    watch_reading(&node->commands, false, &commands, watch);
     if (node->base.master_watch)
         dm_master_watch_watch(node->base.master_watch, watch);
     is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_cluster_is_vouched(node);
@@ -379,18 +380,18 @@ static void note_look(struct dm_store *store, int64_t look_ns)
 
 /*
  * While others read, the loop reads only bytes that have stayed unread for a whole tick: `activity` has not changed
- * since watch_line() noted it.
+ * since watch_reading() noted it.
  */
-static void turn_line(struct dm_watched *line, struct dm_link *link)
+static void turn_link(struct dm_watched *watched, struct dm_link *link)
 {
     struct dm_link_watch now;
 
     dm_link_watch(link, &now);
-    if (now.activity != line->activity)
+    if (now.activity != watched->activity)
         return;
     dm_link_work(link);
     dm_link_watch(link, &now);
-    line->activity = now.activity; /* what the loop itself has read does not show that others read */
+    watched->activity = now.activity; /* what the loop itself has read does not show that others read */
 }
 
 /* Turns both links each time: we do not know which one has woken the loop, and a check costs little. */
@@ -398,8 +399,8 @@ static void turn_node(struct dm_cluster_node *node)
 {
     if (node->base.master_watch)
         dm_master_watch_turn(node->base.master_watch); /* first, because what the links read may no longer count */
-    turn_line(&node->inbox, link_of(node, DM_TELLS));
-    turn_line(&node->commands, link_of(node, DM_ASKS));
+    turn_link(&node->inbox, link_of(node, DM_TELLS));
+    turn_link(&node->commands, link_of(node, DM_ASKS));
 }
 
 static void turn_map(struct dm_redis *redis)

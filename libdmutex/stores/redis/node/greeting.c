@@ -223,7 +223,7 @@ static void write_step(const struct dm_greeting *greeting, enum dm_greeting_step
         write_words(args, (const char *const[]){ "CLIENT", "KILL", "ID", NULL });
         dm_args_number(args, greeting->old_client_id);
         return;
-    case DM_STEP_LOOK:
+    case DM_STEP_IDENTIFY:
         write_words(args, (const char *const[]){ "INFO", "server", "replication", NULL });
         return;
     case DM_STEP_SUBSCRIBE:
@@ -291,9 +291,9 @@ struct dm_command dm_greeting_round(struct dm_greeting *greeting)
 }
 
 /* INFO without "memory" is cheaper; a server that has not given its identity is only asked for its role. */
-struct dm_command dm_greeting_look(const struct dm_greeting *greeting)
+struct dm_command dm_greeting_identify(const struct dm_greeting *greeting)
 {
-    return format_step(greeting, greeting->server.run ? DM_STEP_LOOK : DM_STEP_ROLE);
+    return format_step(greeting, greeting->server.run ? DM_STEP_IDENTIFY : DM_STEP_ROLE);
 }
 
 /* A replica may become a master later, so the link tries again, with its pauses. */
@@ -550,8 +550,8 @@ static bool is_unchanged(const struct dm_greeting *greeting, const char *info, c
 }
 
 /* If the server gave no identity in the greeting, only its role can be checked. */
-enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const redisReply *reply,
-                                     char ret_reason[DM_REASON_ROOM])
+enum dm_identified dm_greeting_take_identity(const struct dm_greeting *greeting, const redisReply *reply,
+                                             char ret_reason[DM_REASON_ROOM])
 {
     bool is_same = false;
 
@@ -563,6 +563,6 @@ enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const r
         snprintf(ret_reason, DM_REASON_ROOM, "the server does not say any more who it is: %.200s",
                  reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO is not text");
     if (dm_reply_row(reply) == DM_ROW_RETRY)
-        return DM_LOOKED_BUSY;
-    return is_same ? DM_LOOKED_SAME : DM_LOOKED_OTHER;
+        return DM_IDENTIFIED_BUSY;
+    return is_same ? DM_IDENTIFIED_SAME : DM_IDENTIFIED_OTHER;
 }

@@ -31,7 +31,7 @@ enum dm_greeting_step {
     DM_STEP_PROBE,    /* all rights that the scripts need */
     DM_STEP_BORN,     /* since when it exists, for the grace */
     DM_STEP_KILL,     /* the previous connection */
-    DM_STEP_LOOK,     /* is it still the same server?  In no round: see dm_greeting_look() */
+    DM_STEP_IDENTIFY, /* is it still the same server?  In no round: see dm_greeting_identify() */
     DM_STEP_SUBSCRIBE /* the inbox */
 };
 
@@ -98,11 +98,11 @@ bool dm_greeting_take(struct dm_greeting *greeting, const struct redisReply *rep
 
 /*
  * The command that asks whether the server is still the one of the greeting.  bytes is NULL without memory, else the
- * caller frees it with free().  dm_greeting_take_look() reads the answer, and gives the reason unless it is the same
- * server.
+ * caller frees it with free().  dm_greeting_take_identity() reads the answer, and gives the reason unless it is the
+ * same server.
  */
-struct dm_command dm_greeting_look(const struct dm_greeting *greeting);
-enum dm_looked dm_greeting_take_look(const struct dm_greeting *greeting, const struct redisReply *reply,
-                                     char ret_reason[DM_REASON_ROOM]);
+struct dm_command dm_greeting_identify(const struct dm_greeting *greeting);
+enum dm_identified dm_greeting_take_identity(const struct dm_greeting *greeting, const struct redisReply *reply,
+                                             char ret_reason[DM_REASON_ROOM]);
 
 #endif

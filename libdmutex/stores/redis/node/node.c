@@ -19,7 +19,7 @@
 #include "stores/redis/wire/tls_of.h"
 
 /* The shortest pause of the loop thread before the next check. */
-#define LOOK_AGAIN_NS (50 * DM_NS_PER_MS)
+#define IDENTIFY_AGAIN_NS (50 * DM_NS_PER_MS)
 
 /* The part of command_timeout; usually a hundred times the lag of two replicas. */
 #define CONFIRM_PART 20
@@ -34,14 +34,14 @@ static const char no_word[] = "no majority of the sentinels has said recently th
  * Reads both under the lock, because the number belongs to the server.  Takes no other lock, so that the caller may
  * hold the link's.
  */
-uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_server)
+uint64_t dm_node_link_server(struct dm_node_link *link, struct dm_server *ret_server)
 {
     uint64_t number;
 
-    dm_mutex_lock(&line->node->lock);
-    number = line->number;
-    *ret_server = line->server;
-    dm_mutex_unlock(&line->node->lock);
+    dm_mutex_lock(&link->node->lock);
+    number = link->number;
+    *ret_server = link->server;
+    dm_mutex_unlock(&link->node->lock);
     return number;
 }
 
@@ -52,70 +52,70 @@ uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_se
 /* Runs in a thread of its own, before the greeting of that connection begins. */
 static void read_login(void *user)
 {
-    struct dm_node_link *line = user;
+    struct dm_node_link *link = user;
 
-    dm_greeting_read_login(&line->greeting);
+    dm_greeting_read_login(&link->greeting);
 }
 
 /* The last connection's identity becomes "old" before anything is known of the new one. */
 static void begin(void *user)
 {
-    struct dm_node_link *line = user;
+    struct dm_node_link *link = user;
 
     dm_assert_held(DM_RANK_CONN);
-    dm_greeting_begin(&line->greeting);
+    dm_greeting_begin(&link->greeting);
 }
 
 /* No bytes with steps means "without memory": the session fails then. */
 static int next_round(void *user, struct dm_command *ret_round)
 {
-    struct dm_node_link *line = user;
+    struct dm_node_link *link = user;
 
     dm_assert_held(DM_RANK_CONN);
-    *ret_round = dm_greeting_round(&line->greeting);
-    return line->greeting.step_count;
+    *ret_round = dm_greeting_round(&link->greeting);
+    return link->greeting.step_count;
 }
 
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_node_link *line = user;
+    struct dm_node_link *link = user;
 
     dm_assert_held(DM_RANK_CONN);
-    return dm_greeting_take(&line->greeting, reply, ret_reason);
+    return dm_greeting_take(&link->greeting, reply, ret_reason);
 }
 
 /* Commands that were written for the previous server must not be sent to this one. */
 static uint64_t note_server(void *user)
 {
-    struct dm_node_link *line = user;
-    const struct dm_server *server = &line->greeting.server;
+    struct dm_node_link *link = user;
+    const struct dm_server *server = &link->greeting.server;
     uint64_t number;
 
     dm_assert_held(DM_RANK_CONN);
-    dm_mutex_lock(&line->node->lock);
-    if (!dm_server_is_same(server, &line->server) || server->since_us != line->server.since_us)
-        line->number++;
-    line->server = *server;
-    number = line->number;
-    dm_mutex_unlock(&line->node->lock);
+    dm_mutex_lock(&link->node->lock);
+    if (!dm_server_is_same(server, &link->server) || server->since_us != link->server.since_us)
+        link->number++;
+    link->server = *server;
+    number = link->number;
+    dm_mutex_unlock(&link->node->lock);
     return number;
 }
 
 /* The inbox only listens and cannot ask; it is connected to the same server, so the commands' link asks for both. */
-static struct dm_command look(void *user)
+static struct dm_command identify(void *user)
 {
-    const struct dm_node_link *line = user;
+    const struct dm_node_link *link = user;
 
     dm_assert_held(DM_RANK_CONN);
-    return dm_greeting_look(&line->greeting);
+    return dm_greeting_identify(&link->greeting);
 }
 
-static enum dm_looked take_look(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+static enum dm_identified take_identity(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_node_link *line = user;
+    struct dm_node_link *link = user;
 
     dm_assert_held(DM_RANK_CONN);
-    return dm_greeting_take_look(&line->greeting, reply, ret_reason);
+    return dm_greeting_take_identity(&link->greeting, reply, ret_reason);
 }
 
 /* ---- replicas ---------------------------------------------------------------------------- */
@@ -131,8 +131,8 @@ static unsigned confirm_ms(const struct dm_url *url)
 /* The server counts the replicas that have all writes of this connection. */
 static struct dm_command confirm(void *user)
 {
-    const struct dm_node_link *line = user;
-    const struct dm_url *url = line->node->url;
+    const struct dm_node_link *link = user;
+    const struct dm_url *url = link->node->url;
     struct dm_command command = { 0 };
     struct dm_args args;
 
@@ -150,8 +150,8 @@ static struct dm_command confirm(void *user)
 /* The operator sets the number so that a master that was cut off has too few replicas. */
 static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
-    const struct dm_node_link *line = user;
-    unsigned wait = line->node->url->wait;
+    const struct dm_node_link *link = user;
+    unsigned wait = link->node->url->wait;
 
     dm_assert_held(DM_RANK_CONN);
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= (long long)wait)
@@ -168,53 +168,53 @@ static bool take_confirm(void *user, const redisReply *reply, char ret_reason[DM
 /* ---- a server whose address may change --------------------------------------------------- */
 
 /* A certificate is made out to the address, unless the URL gives another name. */
-static void go_to_master(const struct dm_node_link *line, struct dm_link_options *options)
+static void go_to_master(const struct dm_node_link *link, struct dm_link_options *options)
 {
-    bool is_ipv6 = strchr(line->master.host, ':');
+    bool is_ipv6 = strchr(link->master.host, ':');
 
-    options->address = (struct dm_address){ .host = line->master.host, .port = line->master.port };
-    if (!line->node->url->servername)
-        options->tls.name = line->master.host;
-    snprintf(options->name, sizeof options->name, "%s%.60s%s:%s", is_ipv6 ? "[" : "", line->master.host,
-             is_ipv6 ? "]" : "", line->master.port);
+    options->address = (struct dm_address){ .host = link->master.host, .port = link->master.port };
+    if (!link->node->url->servername)
+        options->tls.name = link->master.host;
+    snprintf(options->name, sizeof options->name, "%s%.60s%s:%s", is_ipv6 ? "[" : "", link->master.host,
+             is_ipv6 ? "]" : "", link->master.port);
 }
 
 static enum dm_located locate(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_node_link *line = user;
-    const struct dm_node *node = line->node;
-    enum dm_master_watch_found found = dm_master_watch_find(node->master_watch, &line->master, &line->word, ret_reason);
+    struct dm_node_link *link = user;
+    const struct dm_node *node = link->node;
+    enum dm_master_watch_found found = dm_master_watch_find(node->master_watch, &link->master, &link->word, ret_reason);
 
     dm_assert_held(DM_RANK_CONN);
     if (found != DM_MASTER_FOUND)
         return found == DM_MASTER_NEVER ? DM_LOCATED_NEVER : DM_LOCATED_LATER;
-    line->greeting.config = line->master.epoch;
-    go_to_master(line, options);
+    link->greeting.config = link->master.epoch;
+    go_to_master(link, options);
     return DM_LOCATED;
 }
 
 static bool is_master(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
-    const struct dm_node_link *line = user;
+    const struct dm_node_link *link = user;
 
     (void)is_for_any;
     dm_assert_held(DM_RANK_CONN);
-    if (dm_master_watch_is_fresh(line->node->master_watch, line->word))
+    if (dm_master_watch_is_fresh(link->node->master_watch, link->word))
         return true;
     snprintf(ret_reason, DM_REASON_ROOM, "%s", no_word);
     return false;
 }
 
 /* The place of a node of a Cluster; by its number we see later whether the node has moved. */
-static void note_place(struct dm_node_link *line, struct dm_link_options *options)
+static void note_place(struct dm_node_link *link, struct dm_link_options *options)
 {
-    struct dm_node *node = line->node;
+    struct dm_node *node = link->node;
 
     dm_mutex_lock(&node->lock);
-    line->master = node->place;
-    line->word = node->place_number;
+    link->master = node->place;
+    link->word = node->place_number;
     dm_mutex_unlock(&node->lock);
-    go_to_master(line, options);
+    go_to_master(link, options);
 }
 
 static bool is_vouched(void *user)
@@ -227,8 +227,8 @@ static bool is_vouched(void *user)
 
 static bool is_node(void *user, bool is_for_any, char ret_reason[DM_REASON_ROOM])
 {
-    const struct dm_node_link *line = user;
-    bool is_at_place = line->word == __atomic_load_n(&line->node->place_number, __ATOMIC_RELAXED);
+    const struct dm_node_link *link = user;
+    bool is_at_place = link->word == __atomic_load_n(&link->node->place_number, __ATOMIC_RELAXED);
 
     dm_assert_held(DM_RANK_CONN);
     if (is_at_place && (is_for_any || is_vouched(user)))
@@ -252,13 +252,13 @@ void dm_node_move(struct dm_node *node, const char *host, const char *port)
  */
 static enum dm_located find_tag(void *user, struct dm_link_options *options, char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_node_link *line = user;
-    const struct dm_node *node = line->node;
-    struct dm_greeting *greeting = &line->greeting;
+    struct dm_node_link *link = user;
+    const struct dm_node *node = link->node;
+    struct dm_greeting *greeting = &link->greeting;
     bool is_found = node->hooks.find_tag(node->hooks.user, greeting->is_tag_under_way, greeting->tag, ret_reason);
 
     dm_assert_held(DM_RANK_CONN);
-    note_place(line, options);
+    note_place(link, options);
     greeting->is_tag_under_way = false;
     return is_found ? DM_LOCATED : DM_LOCATED_LATER;
 }
@@ -350,8 +350,8 @@ static void inbox_ready(void *user)
 /* A message that is read after another server has come counts as from an unknown server. */
 static void take_message(void *user, const redisReply *reply, uint64_t peer)
 {
-    struct dm_node_link *line = user;
-    const struct dm_node_hooks *hooks = &line->node->hooks;
+    struct dm_node_link *link = user;
+    const struct dm_node_hooks *hooks = &link->node->hooks;
     bool is_message = dm_reply_is(reply, hooks->find_tag ? "smessage" : "message");
     struct dm_server server;
 
@@ -359,7 +359,7 @@ static void take_message(void *user, const redisReply *reply, uint64_t peer)
         hooks->on_inbox_reply(hooks->user, reply);
     if (!is_message || reply->elements != 3 || reply->element[2]->type != REDIS_REPLY_STRING)
         return;
-    if (dm_node_link_server(line, &server) != peer)
+    if (dm_node_link_server(link, &server) != peer)
         server = (struct dm_server){ 0 };
     hooks->on_message(hooks->user, reply->element[2]->str, &server);
 }
@@ -384,12 +384,12 @@ static bool is_always(void *user, bool is_for_any, char ret_reason[DM_REASON_ROO
 }
 
 /* NULL for a single server, if we do not wait for its replicas. */
-static const struct dm_belief *choose_belief(struct dm_node_link *line, bool is_inbox)
+static const struct dm_belief *choose_belief(struct dm_node_link *link, bool is_inbox)
 {
-    const struct dm_node *node = line->node;
+    const struct dm_node *node = link->node;
     bool is_watched = node->master_watch, is_clustered = node->hooks.find_tag, waits = node->url->wait && !is_inbox;
 
-    line->belief = (struct dm_belief){
+    link->belief = (struct dm_belief){
         .may_send = is_clustered ? is_vouched : NULL,
         .may_believe = is_watched     ? is_master
                        : is_clustered ? is_node
@@ -397,14 +397,14 @@ static const struct dm_belief *choose_belief(struct dm_node_link *line, bool is_
         .confirm = waits ? confirm : NULL,
         .take_confirm = take_confirm,
     };
-    return is_watched || is_clustered || waits ? &line->belief : NULL;
+    return is_watched || is_clustered || waits ? &link->belief : NULL;
 }
 
-static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(void *user))
+static struct dm_link *open_link(struct dm_node_link *link, void (*on_ready)(void *user))
 {
-    struct dm_node *node = line->node;
+    struct dm_node *node = link->node;
     const struct dm_url *url = node->url;
-    bool is_inbox = line->greeting.role == DM_GREETS_FOR_INBOX;
+    bool is_inbox = link->greeting.role == DM_GREETS_FOR_INBOX;
     struct dm_link_options options = {
         .address = { .host = url->host, .port = url->port, .path = url->path },
         .tls = dm_redis_tls_of(url),
@@ -419,20 +419,20 @@ static struct dm_link *open_link(struct dm_node_link *line, void (*on_ready)(voi
         .locate = node->master_watch     ? locate
                   : node->hooks.find_tag ? find_tag
                                          : NULL,
-        .belief = choose_belief(line, is_inbox),
+        .belief = choose_belief(link, is_inbox),
         .begin = begin,
         .round = next_round,
         .take = take,
         .ready = note_server,
-        .look = is_inbox ? NULL : look,
-        .take_look = take_look,
-        .user = line,
+        .identify = is_inbox ? NULL : identify,
+        .take_identity = take_identity,
+        .user = link,
     };
     const struct dm_link_hooks hooks = {
         .on_ready = on_ready,
         .on_message = take_message,
         .on_change = note_change,
-        .user = line,
+        .user = link,
     };
 
     dm_url_describe(url, options.name, sizeof options.name);
@@ -607,9 +607,9 @@ void dm_node_distrust(struct dm_node *node, const char *reason)
 }
 
 /* Without memory for the command the check is still due, but the loop comes back a little later, not at once. */
-int64_t dm_node_look(struct dm_node *node)
+int64_t dm_node_identify(struct dm_node *node)
 {
-    int64_t next_ns = dm_link_look(node->commands.link), soon_ns = dm_clock_boot_ns() + LOOK_AGAIN_NS;
+    int64_t next_ns = dm_link_identify(node->commands.link), soon_ns = dm_clock_boot_ns() + IDENTIFY_AGAIN_NS;
 
     return next_ns > soon_ns ? next_ns : soon_ns;
 }

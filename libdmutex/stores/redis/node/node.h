@@ -116,14 +116,14 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
 void dm_node_distrust(struct dm_node *node, const char *reason);
 
 /*
- * Checks that the server is still that of the greeting, if the last check was DM_LOOK_NS ago; each command does the
+ * Checks that the server is still that of the greeting, if the last check was DM_IDENTIFY_NS ago; each command does the
  * same before it is sent.  An answer "no" closes the link, and requests sent after the check get no answer.  Returns
  * when the next check is due; DM_NEVER: commands cannot be sent now.  Calls no hooks, like dm_node_post().
  */
-int64_t dm_node_look(struct dm_node *node);
+int64_t dm_node_identify(struct dm_node *node);
 
 /* The number and the identity of a link's present or last server.  Calls no hooks. */
-uint64_t dm_node_link_server(struct dm_node_link *line, struct dm_server *ret_server);
+uint64_t dm_node_link_server(struct dm_node_link *link, struct dm_server *ret_server);
 
 /* Ends both links, which never open again, as dm_link_end(). */
 void dm_node_end(struct dm_node *node);
