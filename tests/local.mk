@@ -590,8 +590,9 @@ registers_tests = \
     tests/registers/test_store
 tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
 tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h
-$(registers_tests): private LDADD = tests/registers/libdriver.la tests/registers/libmemory.la $(test_libs) $(up_to_registers)
-$(registers_tests): tests/registers/libdriver.la tests/registers/libmemory.la $(up_to_registers)
+tests_registers_libprocess_la_SOURCES = tests/registers/process.c tests/registers/process.h
+$(registers_tests): private LDADD = tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la $(test_libs) $(up_to_registers)
+$(registers_tests): tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la $(up_to_registers)
 
 # the simulator, and what it believes of servers
 sim_tests = \
@@ -1037,7 +1038,7 @@ check_LTLIBRARIES += tests/lib/libtest.la tests/preload/libhelp.la tests/preload
 if HAVE_TLS
 check_LTLIBRARIES += tests/lib/libtls.la
 endif
-check_LTLIBRARIES += tests/registers/libdriver.la tests/registers/libmemory.la tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
+check_LTLIBRARIES += tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
 check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/chaos/skew.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
