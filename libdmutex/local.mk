@@ -143,6 +143,9 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/engine.c \
     libdmutex/registers/errand.c \
     libdmutex/registers/errand.h \
+    libdmutex/registers/keys.c \
+    libdmutex/registers/keys.h \
+    libdmutex/registers/look.c \
     libdmutex/registers/mark.c \
     libdmutex/registers/mark.h \
     libdmutex/registers/names.c \
@@ -162,6 +165,7 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/value.h \
     libdmutex/registers/version.c \
     libdmutex/registers/version.h \
+    libdmutex/registers/view.c \
     libdmutex/registers/watch.c \
     libdmutex/registers/watch.h
 

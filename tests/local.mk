@@ -52,6 +52,7 @@ unit_registers_tests = \
     tests/unit/test_apply_walk \
     tests/unit/test_errand \
     tests/unit/test_mark \
+    tests/unit/test_reg_keys \
     tests/unit/test_session \
     tests/unit/test_values \
     tests/unit/test_versions \
@@ -587,7 +588,8 @@ tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 registers_tests = \
     tests/registers/test_driver_controls \
     tests/registers/test_memory \
-    tests/registers/test_store
+    tests/registers/test_store \
+    tests/registers/test_view
 tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
 tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h
 tests_registers_libprocess_la_SOURCES = tests/registers/process.c tests/registers/process.h

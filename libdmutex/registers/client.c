@@ -17,15 +17,19 @@ static void note_clock(struct dm_registers *registers, int64_t clock_us)
     registers->clock_ns = dm_clock_boot_ns();
 }
 
-static struct dm_reg_request *take_request(struct dm_registers *registers, uint64_t ticket)
+/* Answers come in the order of asking, mostly, so the first is the one. */
+static struct dm_reg_request *take_request(struct dm_registers *registers, uint64_t ticket, int index)
 {
     struct dm_reg_request **at = &registers->requests, *request;
 
-    while (*at && (*at)->ticket != ticket)
+    while (*at && ((*at)->ticket != ticket || (*at)->index != index))
         at = &(*at)->next;
     request = *at;
-    if (request)
-        *at = request->next;
+    if (!request)
+        return NULL;
+    *at = request->next;
+    if (!*at)
+        registers->last_request = at;
     return request;
 }
 
@@ -35,18 +39,9 @@ static void note_round_trip(struct dm_registers *registers, int64_t took_ns)
     registers->round_trip_ns += (took_ns - registers->round_trip_ns) / 8;
 }
 
-static void on_reply(void *user, uint64_t ticket, int index, const struct dm_reg_reply *reply)
+static void replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                    const struct dm_reg_reply *reply)
 {
-    struct dm_registers *registers = user;
-    struct dm_reg_request *request = take_request(registers, ticket);
-
-    if (!request || index != 0)
-        return;
-    if (reply->outcome != DM_REG_UNKNOWN)
-        note_round_trip(registers, dm_clock_boot_ns() - request->sent_ns);
-    note_clock(registers, reply->clock_us);
-    if (reply->outcome == DM_REG_REFUSED && reply->reason)
-        snprintf(registers->down_reason, sizeof registers->down_reason, "%s", reply->reason);
     switch (request->asked) {
     case DM_REG_ASKED_NAME:
         dm_registers_name_replied(registers, request, reply);
@@ -62,8 +57,47 @@ static void on_reply(void *user, uint64_t ticket, int index, const struct dm_reg
         break;
     case DM_REG_ASKED_NOTE:
         dm_registers_note_replied(registers, request, reply);
+        break;
+    case DM_REG_ASKED_LOOK:
+        dm_registers_look_replied(registers, request, reply);
     }
+}
+
+static void on_reply(void *user, uint64_t ticket, int index, const struct dm_reg_reply *reply)
+{
+    struct dm_registers *registers = user;
+    struct dm_reg_request *request = take_request(registers, ticket, index);
+
+    if (!request)
+        return;
+    if (reply->outcome != DM_REG_UNKNOWN)
+        note_round_trip(registers, dm_clock_boot_ns() - request->sent_ns);
+    note_clock(registers, reply->clock_us);
+    if (reply->outcome == DM_REG_REFUSED && reply->reason)
+        snprintf(registers->down_reason, sizeof registers->down_reason, "%s", reply->reason);
+    replied(registers, request, reply);
     free(request);
+}
+
+void dm_registers_answer_failed(struct dm_registers *registers)
+{
+    const struct dm_reg_reply unknown = { .outcome = DM_REG_UNKNOWN, .age_ms = -1 };
+    struct dm_reg_request **at = &registers->requests;
+
+    while (registers->has_failed && *at) {
+        struct dm_reg_request *request = *at;
+
+        if (!request->has_failed) {
+            at = &request->next;
+            continue;
+        }
+        *at = request->next;
+        if (!*at)
+            registers->last_request = at;
+        replied(registers, request, &unknown);
+        free(request);
+    }
+    registers->has_failed = false;
 }
 
 /* ---- the connection ---------------------------------------------------------------------- */
@@ -119,12 +153,12 @@ static void on_tell(void *user, const void *text, size_t size)
 
 static void on_list(void *user, uint64_t ticket, const char *const *keys, int count, bool is_last, const char *reason)
 {
-    (void)user;
-    (void)ticket;
-    (void)keys;
-    (void)count;
-    (void)is_last;
-    (void)reason;
+    struct dm_registers *registers = user;
+    struct dm_reg_request *request = take_request(registers, ticket, 0);
+
+    if (request)
+        dm_registers_look_listed(registers, request->look, keys, count, is_last, reason);
+    free(request);
 }
 
 static void on_warning(void *user, const char *text)

@@ -13,6 +13,9 @@
 /* After so many turns in a row, in which answers came at once, others may want the lock. */
 #define TURNS_MOST 16
 
+/* A driver that takes no reads is asked again after this time. */
+#define RETRY_NS (10 * DM_NS_PER_MS)
+
 /* ---- turns ------------------------------------------------------------------------------- */
 
 /* Names need sessions, and sessions that are over change what names do. */
@@ -31,6 +34,10 @@ void dm_registers_run(struct dm_registers *registers)
     dm_registers_tell_names(registers);
     due_ns = dm_min64(due_ns, dm_registers_run_names(registers));
     dm_registers_renew_all(registers);
+    dm_registers_flush(registers);
+    if (registers->has_failed)
+        due_ns = dm_min64(due_ns, now_ns + RETRY_NS);
+    dm_registers_answer_failed(registers);
     registers->due_ns = registers->batches || registers->news ? 0 : due_ns;
 }
 

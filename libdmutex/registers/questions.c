@@ -115,6 +115,8 @@ static bool take_other(struct dm_registers *registers, struct dm_reg_name *name,
     if (!task)
         return false;
     task->seen = question->seen;
+    task->asker = question->attempt;
+    task->lease_ms = question->lease_ms;
     task->is_anonymous = question->op == DM_OP_DROP && question->is_anonymous;
     task->ret_more = question->ret_more;
     task->batch = batch;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests to the driver: what goes out. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -87,26 +88,103 @@ int64_t dm_registers_wall_us(const struct dm_registers *registers)
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
+static struct dm_reg_request *add_request(struct dm_registers *registers, const struct dm_reg_request *request)
+{
+    struct dm_reg_request *added = malloc(sizeof *added);
+
+    if (!added)
+        return NULL;
+    *added = *request;
+    added->ticket = 0;
+    added->index = 0;
+    added->sent_ns = dm_clock_boot_ns();
+    added->next = NULL;
+    *registers->last_request = added;
+    registers->last_request = &added->next;
+    registers->traffic.commands++;
+    registers->must_turn = true;
+    return added;
+}
+
+static void remove_request(struct dm_registers *registers, struct dm_reg_request *request)
+{
+    struct dm_reg_request **at = &registers->requests;
+
+    while (*at != request)
+        at = &(*at)->next;
+    *at = request->next;
+    if (!*at)
+        registers->last_request = at;
+    free(request);
+}
+
+static bool add_read(struct dm_registers *registers, const struct dm_reg_request *request,
+                     const struct dm_reg_item *item)
+{
+    struct dm_reg_read *read;
+
+    if (!registers->is_connected || (registers->read_count == DM_REG_READS_MOST && !dm_registers_flush(registers)))
+        return false;
+    read = &registers->reads[registers->read_count];
+    read->request = add_request(registers, request);
+    if (!read->request)
+        return false;
+    read->version = item->version;
+    snprintf(read->key, sizeof read->key, "%s", item->key);
+    registers->read_count++;
+    return true;
+}
+
 bool dm_registers_send(struct dm_registers *registers, const struct dm_reg_request *request,
                        const struct dm_reg_item *item)
 {
-    struct dm_reg_request *sent = malloc(sizeof *sent);
-    bool is_sent;
+    struct dm_reg_request *sent;
+
+    if (!request->is_swap)
+        return add_read(registers, request, item);
+    sent = add_request(registers, request);
+    if (!sent)
+        return false;
+    sent->ticket = ++registers->last_ticket;
+    if (registers->driver->ops->swap(registers->driver, sent->ticket, item, 1))
+        return true;
+    remove_request(registers, sent);
+    return false;
+}
+
+bool dm_registers_send_list(struct dm_registers *registers, const struct dm_reg_request *request, const char *prefix,
+                            const char *after, int most)
+{
+    struct dm_reg_request *sent = add_request(registers, request);
 
     if (!sent)
         return false;
-    *sent = *request;
     sent->ticket = ++registers->last_ticket;
-    sent->sent_ns = dm_clock_boot_ns();
-    sent->next = registers->requests;
-    registers->requests = sent;
-    registers->traffic.commands++;
-    registers->must_turn = true;
-    is_sent = request->is_swap ? registers->driver->ops->swap(registers->driver, sent->ticket, item, 1)
-                               : registers->driver->ops->read(registers->driver, sent->ticket, item, 1);
-    if (!is_sent) {
-        registers->requests = sent->next;
-        free(sent);
+    if (registers->driver->ops->list(registers->driver, sent->ticket, prefix, after, most))
+        return true;
+    remove_request(registers, sent);
+    return false;
+}
+
+bool dm_registers_flush(struct dm_registers *registers)
+{
+    int count = registers->read_count;
+    uint64_t ticket = count ? ++registers->last_ticket : 0;
+
+    if (!count)
+        return true;
+    for (int i = 0; i < count; i++) {
+        struct dm_reg_read *read = &registers->reads[i];
+
+        read->request->ticket = ticket;
+        read->request->index = i;
+        registers->read_items[i] = (struct dm_reg_item){ .key = read->key, .version = read->version };
     }
-    return is_sent;
+    registers->read_count = 0;
+    if (registers->driver->ops->read(registers->driver, ticket, registers->read_items, count))
+        return true;
+    for (int i = 0; i < count; i++)
+        registers->reads[i].request->has_failed = true;
+    registers->has_failed = true;
+    return false;
 }

@@ -11,6 +11,7 @@
 #include "base/minmax.h"
 #include "base/self.h"
 #include "base/units.h"
+#include "registers/keys.h"
 #include "registers/store_parts.h"
 #include "store/ask.h"
 
@@ -34,43 +35,13 @@ static void unlock(struct dm_registers *registers)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool is_plain(char byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-           (byte && strchr("._~/-", byte));
-}
-
-/* A key that is too long with all its escapes ends with two hashes of the whole. */
-static void write_key(const char *name, char prefix, char ret_key[DM_REG_KEY_MAX + 1])
-{
-    const size_t most = DM_REG_KEY_MAX - 34;
-    uint64_t first = dm_reg_identity_number(name), second = first;
-    size_t length = 2;
-    const char *at;
-
-    ret_key[0] = prefix;
-    ret_key[1] = '/';
-    for (at = name; *at && length < DM_REG_KEY_MAX - 2; at++) {
-        if (is_plain(*at))
-            ret_key[length++] = *at;
-        else
-            length += (size_t)snprintf(ret_key + length, 4, "%%%02X", (unsigned char)*at);
-    }
-    ret_key[length] = '\0';
-    if (!*at)
-        return;
-    for (at = name + strlen(name); at > name; at--)
-        second = (second ^ (uint8_t)at[-1]) * UINT64_C(0x100000001b3);
-    snprintf(ret_key + most, 35, "~~%016llx%016llx", (unsigned long long)first, (unsigned long long)second);
-}
-
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
     struct dm_place *place = malloc(sizeof *place);
 
     (void)store;
     if (place)
-        write_key(key + 1, key[0], place->key);
+        dm_reg_key_write(key, place->key);
     return place;
 }
 
@@ -127,11 +98,7 @@ static bool submit(struct dm_store *store, const struct dm_question *questions, 
 static enum dm_verdict view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
                             char ret_reason[DM_REASON_ROOM])
 {
-    (void)store;
-    (void)view;
-    (void)deadline;
-    (void)ret_reason;
-    return DM_SAYS_UNSUPPORTED;
+    return dm_registers_view(dm_registers_of(store), view, deadline, ret_reason);
 }
 
 /* ---- the way ----------------------------------------------------------------------------- */
@@ -323,6 +290,7 @@ static void end(struct dm_store *store)
         registers->is_connected = registers->is_ready = false;
         dm_registers_names_down(registers);
         registers->driver->ops->end(registers->driver);
+        dm_registers_end_looks(registers);
         registers->is_ended = true;
         registers->is_final = true;
         dm_registers_wake_all(registers);
@@ -472,6 +440,7 @@ struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm
     registers->due_ns = registers->loop_due_ns = DM_NEVER;
     registers->last_batch = &registers->batches;
     registers->last_news = &registers->news;
+    registers->last_request = &registers->requests;
     dm_reg_writer_init(&registers->writer);
     read_uuid(ident->uuid, registers->uuid);
     registers->chance = dm_reg_identity_number(ident->uuid);

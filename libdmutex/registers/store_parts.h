@@ -12,6 +12,8 @@
  *   news.c      what the process hears without asking
  *   sessions.c  the sessions of this process, those that it watches, and the mark
  *   requests.c  requests to the driver
+ *   look.c      reads outside the protocol: any keys at once, and lists of keys
+ *   view.c      names and their data, for people
  *   outbox.c    answers and messages, until they are delivered
  *
  * Everything is guarded by the store's lock, and the driver is called under it.  Handlers and the host are called
@@ -31,6 +33,7 @@
 #define DM_REG_BUCKETS 256
 
 struct dm_reg_name;
+struct dm_registers;
 
 /* Questions that were submitted together, until the last one has its answer. */
 struct dm_reg_batch {
@@ -105,7 +108,9 @@ struct dm_reg_task {
     enum dm_end end;
     enum dm_mark mark;
     uint64_t seen, arrival;
-    int64_t asked_ns; /* RENEW: its answer must prove a later beat */
+    uint64_t asker;    /* INFO: the attempt that asks; 0: none */
+    uint32_t lease_ms; /* INFO: the asker's */
+    int64_t asked_ns;  /* RENEW: its answer must prove a later beat */
     bool is_anonymous;
     bool is_over;               /* by the answer, so is the attempt */
     bool is_dropped;            /* its request is under way, and nothing follows it */
@@ -150,7 +155,35 @@ struct dm_reg_name {
     char key[DM_REG_KEY_MAX + 1];
 };
 
-enum dm_reg_asked { DM_REG_ASKED_NAME, DM_REG_ASKED_OWN, DM_REG_ASKED_WATCHED, DM_REG_ASKED_MARK, DM_REG_ASKED_NOTE };
+/* Reads of keys that nobody in this process uses, for people and for the sweep. */
+struct dm_reg_look {
+    /* When the last answer has come: wakes the asker, who sleeps, or calls `done`, which frees the look. */
+    struct dm_self *asker;
+    void (*done)(struct dm_registers *registers, struct dm_reg_look *look);
+    void *user;
+    bool is_left; /* the asker has gone, so the last answer frees it */
+    bool has_failed, is_refused;
+    char reason[DM_REASON_ROOM];
+    char (*keys)[DM_REG_KEY_MAX + 1]; /* of a list */
+    int key_count;
+    bool is_last;
+    int count, left;
+    struct dm_reg_looked {
+        bool is_read;
+        uint8_t *value; /* size 0: absent */
+        size_t size;
+        int64_t age_ms; /* -1: not known */
+    } items[];
+};
+
+enum dm_reg_asked {
+    DM_REG_ASKED_NAME,
+    DM_REG_ASKED_OWN,
+    DM_REG_ASKED_WATCHED,
+    DM_REG_ASKED_MARK,
+    DM_REG_ASKED_NOTE,
+    DM_REG_ASKED_LOOK
+};
 
 #define DM_REG_NOTICES 64
 #define DM_REG_NOTICE_ROOM 64
@@ -171,13 +204,26 @@ struct dm_reg_sleeper {
 struct dm_reg_request {
     struct dm_reg_request *next;
     uint64_t ticket;
+    int index; /* among the items of the ticket */
     enum dm_reg_asked asked;
     bool is_swap;
+    bool has_failed; /* not sent after all */
     int64_t sent_ns;
     struct dm_reg_version next_version; /* of a session's swap */
     struct dm_reg_name *name;
     struct dm_reg_own *own;
     struct dm_reg_session_id watched;
+    struct dm_reg_look *look;
+    int item; /* of the look */
+};
+
+/* Reads go to the driver together, when all that is due in a turn is known. */
+#define DM_REG_READS_MOST 64
+
+struct dm_reg_read {
+    struct dm_reg_request *request;
+    struct dm_reg_version version;
+    char key[DM_REG_KEY_MAX + 1];
 };
 
 struct dm_registers {
@@ -216,8 +262,12 @@ struct dm_registers {
     struct dm_reg_renewal *renewals;
     int64_t sweep_ns; /* when an attempt may have been forgotten by the process */
 
-    struct dm_reg_request *requests;
+    struct dm_reg_request *requests, **last_request;
     uint64_t last_ticket;
+    struct dm_reg_read reads[DM_REG_READS_MOST]; /* not sent yet */
+    struct dm_reg_item read_items[DM_REG_READS_MOST];
+    int read_count;
+    bool has_failed;            /* requests that have, too */
     int64_t clock_us, clock_ns; /* the store's clock, and ours when it told; 0: it does not */
     int64_t round_trip_ns;
     uint64_t chance;
@@ -429,9 +479,14 @@ void dm_registers_sessions_moved(struct dm_registers *registers);
 
 /* ---- requests.c -------------------------------------------------------------------------- */
 
-/* Sends one item.  False: not sent. */
+/* Sends one item; a read goes with all others of the turn, in dm_registers_flush().  False: not sent. */
 bool dm_registers_send(struct dm_registers *registers, const struct dm_reg_request *request,
                        const struct dm_reg_item *item);
+bool dm_registers_send_list(struct dm_registers *registers, const struct dm_reg_request *request, const char *prefix,
+                            const char *after, int most);
+
+/* Sends the reads.  False: the driver does not take them, and dm_registers_answer_failed() answers. */
+bool dm_registers_flush(struct dm_registers *registers);
 
 /* The time since 1970. */
 int64_t dm_registers_wall_us(const struct dm_registers *registers);
@@ -444,6 +499,38 @@ bool dm_registers_read_notice(const void *text, size_t size, struct dm_reg_notic
 
 /* The functions that the driver calls. */
 struct dm_reg_client dm_registers_client(struct dm_registers *registers);
+
+/* Reads that the driver has not taken have no answer. */
+void dm_registers_answer_failed(struct dm_registers *registers);
+
+/* ---- look.c ------------------------------------------------------------------------------ */
+
+/* Room for so many answers.  NULL without memory. */
+struct dm_reg_look *dm_reg_look_new(int count);
+void dm_reg_look_free(struct dm_reg_look *look);
+
+/* The caller counts look->left up to `count` before the first; a look that cannot be sent has its answer at once. */
+void dm_reg_look_read(struct dm_registers *registers, struct dm_reg_look *look, int index, const char *key);
+/* The one question of its look. */
+void dm_reg_look_list(struct dm_registers *registers, struct dm_reg_look *look, const char *prefix, const char *after,
+                      int most);
+
+void dm_registers_look_replied(struct dm_registers *registers, const struct dm_reg_request *request,
+                               const struct dm_reg_reply *reply);
+void dm_registers_look_listed(struct dm_registers *registers, struct dm_reg_look *look, const char *const *keys,
+                              int count, bool is_last, const char *reason);
+
+/* The store has ended: looks get no answers. */
+void dm_registers_end_looks(struct dm_registers *registers);
+
+/* ---- view.c ------------------------------------------------------------------------------ */
+
+/* As the operation of the wall. */
+enum dm_verdict dm_registers_view(struct dm_registers *registers, struct dm_view *view,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+
+/* INFO: takes the value that was read, and answers: at once, or after a look at the holder's session. */
+void dm_registers_inform(struct dm_registers *registers, struct dm_reg_task *task, struct dm_reg_name_value *value);
 
 /* ---- turns.c ----------------------------------------------------------------------------- */
 

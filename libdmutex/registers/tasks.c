@@ -317,18 +317,6 @@ void dm_registers_note_replied(struct dm_registers *registers, const struct dm_r
 
 /* ---- one step ---------------------------------------------------------------------------- */
 
-static void fill_info(const struct dm_reg_name_value *value, struct dm_info *ret_info)
-{
-    memset(ret_info, 0, sizeof *ret_info);
-    ret_info->shown.struct_size = sizeof ret_info->shown;
-    ret_info->shown.token = value->token;
-    ret_info->shown.waiters = (unsigned)value->queue_count;
-    if (value->hold_count) {
-        ret_info->shown.locked = true;
-        ret_info->shown.remaining_ms = value->sessions[value->entries[0].session].id.lease_ms;
-    }
-}
-
 /* A reference is sent only while its session is certain (S10).  False: wait. */
 static bool has_session(struct dm_registers *registers, struct dm_reg_task *task)
 {
@@ -463,8 +451,8 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
         return send_note(registers, task);
     }
     if (task->act == DM_REG_ACT_INFO) {
-        fill_info(&value, &task->ret_more->info);
-        progress = dm_reg_task_finish_with(registers, task, DM_SAYS_DONE);
+        dm_registers_inform(registers, task, &value);
+        progress = dm_reg_task_finish(registers, task);
     } else {
         progress = do_step(registers, task, &value);
     }

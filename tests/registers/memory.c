@@ -708,6 +708,7 @@ static bool ask(struct dm_reg_driver *dm_driver, enum kind kind, uint64_t ticket
         unlock(driver->memory);
         return false;
     }
+    driver->memory->counts.calls++;
     request = make_request(driver, kind, ticket, count);
     for (int i = 0; i < count; i++) {
         fill_item(driver->memory, &request->items[i], &items[i]);
@@ -741,6 +742,7 @@ static bool list(struct dm_reg_driver *dm_driver, uint64_t ticket, const char *p
         unlock(driver->memory);
         return false;
     }
+    driver->memory->counts.calls++;
     request = make_request(driver, LIST, ticket, 1);
     fold(driver->memory, prefix, request->items[0].key);
     fold(driver->memory, after, request->after);

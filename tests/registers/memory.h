@@ -96,6 +96,7 @@ void memory_watch(struct memory *memory,
 
 struct memory_counts {
     uint64_t reads, swaps, conflicts, unknown, late, tells;
+    uint64_t calls; /* of drivers: to read, swap or list */
 };
 const struct memory_counts *memory_counts(const struct memory *memory);
 

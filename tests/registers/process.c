@@ -264,4 +264,3 @@ enum dm_verdict process_release(struct process *process, uint64_t attempt)
     while (verdict == DM_SAYS_NOTHING);
     return verdict;
 }
-
