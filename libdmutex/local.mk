@@ -360,16 +360,19 @@ libdmutex/stores/redis/wire/scripts.c: $(lua_scripts) $(lua_includes) build-aux/
 # ---------------------------------------------------------------------------
 # postgres: the register store on PostgreSQL.  What calls libpq is a module, which the library loads at first use.
 # ---------------------------------------------------------------------------
-noinst_LTLIBRARIES += libdmutex/libpostgres.la
-libdmutex_libpostgres_la_CFLAGS = $(floor_cflags) $(LIBPQ_CFLAGS)
+noinst_LTLIBRARIES += libdmutex/libpostgres-schema.la libdmutex/libpostgres.la
+libdmutex_libpostgres_schema_la_CFLAGS = $(floor_cflags)
+libdmutex_libpostgres_schema_la_SOURCES = libdmutex/stores/postgres/schema.c libdmutex/stores/postgres/schema.h
+libdmutex_libpostgres_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
+libdmutex_libpostgres_la_CFLAGS = $(floor_cflags)
 libdmutex_libpostgres_la_SOURCES = \
-    libdmutex/stores/postgres/open.h \
-    libdmutex/stores/postgres/schema.c \
-    libdmutex/stores/postgres/schema.h
+    libdmutex/stores/postgres/folder.c \
+    libdmutex/stores/postgres/load.c \
+    libdmutex/stores/postgres/open.h
 if HAVE_POSTGRES
 noinst_LTLIBRARIES += libdmutex/libpostgres-driver.la
 libdmutex_libpostgres_driver_la_CFLAGS = $(floor_cflags) $(LIBPQ_CFLAGS)
-libdmutex_libpostgres_driver_la_LIBADD = libdmutex/libpostgres.la $(LIBPQ_LIBS)
+libdmutex_libpostgres_driver_la_LIBADD = libdmutex/libpostgres-schema.la $(LIBPQ_LIBS)
 libdmutex_libpostgres_driver_la_SOURCES = \
     libdmutex/stores/postgres/connect.c \
     libdmutex/stores/postgres/driver.c \
@@ -561,7 +564,7 @@ up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_registers = libdmutex/libregisters.la $(up_to_store)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la $(up_to_redis)
+up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
 up_to_spawn = libdmutex/libspawn.la $(up_to_stores)
 up_to_process = libdmutex/libprocess.la $(up_to_spawn)
 up_to_names = libdmutex/libnames.la $(up_to_process)
@@ -575,7 +578,8 @@ libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
     libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libstores.la \
-    libdmutex/libquorum.la libdmutex/libredis.la libdmutex/liblink.la $(up_to_store)
+    libdmutex/libquorum.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
+    libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS
 libdmutex_libdmutex_la_SOURCES += \

@@ -124,6 +124,14 @@ tests_registers_libpg_la_SOURCES = \
 tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_registers_test_postgres_suite_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_registers_test_postgres_suite_LDADD = tests/registers/libdriver.la $(LDADD)
+
+# the whole library, and the tools, on PostgreSQL
+on_postgres_tests = \
+    tests/postgres/test_module \
+    tests/postgres/test_mutexes
+$(on_postgres_tests): private LDADD = tests/registers/libpg.la $(LIBPQ_LIBS) $(test_libs) libdmutex/libdmutex.la
+$(on_postgres_tests): tests/registers/libpg.la libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
+tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 endif
 
 # parts and the whole on a server of their own
@@ -1050,7 +1058,7 @@ program_tests += $(fault_tests)
 if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
-program_tests += $(postgres_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(postgres_tests) $(on_postgres_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)

@@ -5,6 +5,7 @@
 
 #include "json.h"
 #include "rights.h"
+#include "say.h"
 #include "tool.h"
 
 /* Asks the configured server, if there is one. */
@@ -100,6 +101,11 @@ static int run(int argc, char **argv)
         return tool_misused(argv, "not a user name: \"%s\"", user);
     if (tool_has_url() && tool_find_url(&url) != 0)
         return TOOL_CONFIG;
+    if (url && url->kind == DM_URL_POSTGRES) {
+        dm_url_free(url);
+        say("the configured server is PostgreSQL: dmutex sql postgresql prints the grants for a role");
+        return TOOL_CONFIG;
+    }
     if (is_json)
         print_json(url, user, has_ops);
     else

@@ -401,6 +401,10 @@ static int run(int argc, char **argv)
     if (argv[optind])
         return tool_misused(argv, "it takes no argument");
     error = tool_find_url(&doctor.url);
+    if (!error && doctor.url->kind == DM_URL_POSTGRES) {
+        say("this version of dmutex doctor cannot look at PostgreSQL");
+        return TOOL_CONFIG;
+    }
     return error ? error : examine(&doctor, is_json);
 }
 

@@ -1,13 +1,17 @@
 # The tools.  Both are linked with the library's parts, not with libdmutex.so: dmutex-names only with the lowest
 # layer; dmutex because it has views of the store that the library does not export (HACKING.md).
-bin_PROGRAMS += tools/dmutex-names tools/dmutex
+#
+# There are two dmutex, which differ in the folder of the modules: one is installed, the other one runs in this tree.
+bin_PROGRAMS += tools/dmutex-names tools/installed/dmutex
+noinst_PROGRAMS += tools/dmutex
+noinst_LTLIBRARIES += tools/libdmutex-tool.la
 
 tools_dmutex_names_SOURCES = tools/json.c tools/json.h tools/names.c tools/names.h tools/names_main.c
 tools_dmutex_names_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
 tools_dmutex_names_LDADD = libdmutex/libnames.la $(up_to_base)
 tools_dmutex_names_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
 
-tools_dmutex_SOURCES = \
+tools_libdmutex_tool_la_SOURCES = \
     tools/acl.c \
     tools/break.c \
     tools/chain.c \
@@ -61,9 +65,15 @@ tools_dmutex_SOURCES = \
     tools/wait.c \
     tools/waiting.c \
     tools/waiting.h
-tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS) $(HIREDIS_CFLAGS)
-tools_dmutex_LDADD = $(up_to_api) libdmutex/libpostgres.la
-tools_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
+tools_libdmutex_tool_la_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(HIREDIS_CFLAGS)
+tools_installed_dmutex_SOURCES =
+tools_installed_dmutex_LDADD = tools/libdmutex-tool.la $(up_to_api) libdmutex/libpostgres-schema.la
+tools_installed_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
+tools_dmutex_SOURCES = libdmutex/stores/postgres/folder.c
+tools_dmutex_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(abs_top_builddir)/libdmutex/.libs/libdmutex"'
+tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
+tools_dmutex_LDADD = $(tools_installed_dmutex_LDADD)
+tools_dmutex_LDFLAGS = $(tools_installed_dmutex_LDFLAGS)
 
 # For tracers and debuggers.
 trace_scripts = tools/trace/dmutex-holds.bt tools/trace/dmutex-waits.bt

@@ -86,11 +86,6 @@ int tool_find_url(struct dm_url **ret_url)
         say("%s: %s", from, reason);
         return TOOL_CONFIG;
     }
-    if (url->kind == DM_URL_POSTGRES) {
-        say("%s: this version of dmutex cannot look at PostgreSQL yet", from);
-        dm_url_free(url);
-        return TOOL_CONFIG;
-    }
     *ret_url = url;
     return 0;
 }

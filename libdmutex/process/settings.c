@@ -88,15 +88,6 @@ static bool place_local(struct dm_url *url, char *ret_reason)
     return url->kind != DM_URL_LOCAL || dm_local_place(url, ret_reason);
 }
 
-/* The store on registers, which opens the driver of a database, is still to come. */
-static bool can_be_opened(const struct dm_url *url, char *ret_reason)
-{
-    if (url->kind != DM_URL_POSTGRES)
-        return true;
-    snprintf(ret_reason, DM_REASON_ROOM, "this version of libdmutex cannot lock on PostgreSQL yet");
-    return false;
-}
-
 /* Forbidden by DMUTEX_LOCAL or, without it, by the file; ret_by says which. */
 static bool is_local_forbidden(const struct dm_conffile *file, const char **ret_by)
 {
@@ -117,7 +108,7 @@ static int read_url(const char *text, const char *from, struct dm_url **ret_url)
     struct dm_url *url = dm_url_parse(text, reason);
     bool is_memory_out;
 
-    if (url && can_be_opened(url, reason) && place_local(url, reason)) {
+    if (url && place_local(url, reason)) {
         *ret_url = url;
         return 0;
     }

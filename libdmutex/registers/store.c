@@ -260,17 +260,17 @@ static bool has_sessions(const struct dm_registers *registers)
     return false;
 }
 
-/* Sessions that nothing refers to end here: the process may be about to go. */
-static void drain(struct dm_store *store, const struct dm_deadline *deadline)
+/* Waits for what is owed, and with may_close for the end of the sessions. */
+static void wait_for_owed(struct dm_registers *registers, const struct dm_deadline *deadline, bool may_close)
 {
-    struct dm_registers *registers = dm_registers_of(store);
     bool is_over;
 
     do {
         lock(registers);
-        registers->is_closing = true;
+        registers->is_closing = may_close;
         dm_registers_run(registers);
-        is_over = !registers->is_ready || (!dm_registers_is_owing(registers) && !has_sessions(registers));
+        is_over =
+            !registers->is_ready || (!dm_registers_is_owing(registers) && !(may_close && has_sessions(registers)));
         unlock(registers);
         dm_registers_deliver(registers);
         if (!is_over)
@@ -279,6 +279,17 @@ static void drain(struct dm_store *store, const struct dm_deadline *deadline)
     lock(registers);
     registers->is_closing = false;
     unlock(registers);
+}
+
+static void drain(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    wait_for_owed(dm_registers_of(store), deadline, false);
+}
+
+/* Sessions that nothing refers to end here. */
+static void leave(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    wait_for_owed(dm_registers_of(store), deadline, true);
 }
 
 static void end(struct dm_store *store)
@@ -402,6 +413,7 @@ static const struct dm_store_ops ops = {
     .note_look = note_look,
     .turn = turn,
     .drain = drain,
+    .leave = leave,
     .end = end,
     .fork_prepare = fork_prepare,
     .fork_parent = fork_parent,
@@ -428,7 +440,7 @@ struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm
 
     if (!registers || !dm_watch_init(&registers->led) || !dm_watch_init(&registers->probe)) {
         free(registers);
-        snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+        ret_reason[0] = '\0';
         return NULL;
     }
     registers->store.ops = &ops;

@@ -10,7 +10,10 @@
 typedef struct dm_reg_driver *dm_reg_make_fn(void *user, const struct dm_reg_client *client,
                                              char ret_reason[DM_REASON_ROOM]);
 
-/* `ident` stays the caller's, and must live as long as the store; `host` is copied.  NULL with the reason. */
+/*
+ * `ident` stays the caller's, and must live as long as the store; `host` is copied.  NULL with the reason,
+ * which is "" without memory.
+ */
 struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm_host *host, dm_reg_make_fn *make,
                                    void *user, char ret_reason[DM_REASON_ROOM]);
 

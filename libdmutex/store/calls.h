@@ -111,6 +111,12 @@ static inline void dm_store_drain(struct dm_store *store, const struct dm_deadli
     store->ops->drain(store, deadline);
 }
 
+static inline void dm_store_leave(struct dm_store *store, const struct dm_deadline *deadline)
+{
+    if (store->ops->leave)
+        store->ops->leave(store, deadline);
+}
+
 static inline void dm_store_end(struct dm_store *store)
 {
     store->ops->end(store);

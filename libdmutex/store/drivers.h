@@ -10,9 +10,10 @@
 
 /*
  * Opens a store, without connecting.  `url` and `ident` stay the caller's, and must live as long as the store; `host`
- * is copied.  NULL without memory or descriptors.
+ * is copied.  NULL with the reason if the store cannot be used, and with "" without memory or descriptors.
  */
-typedef struct dm_store *dm_open_fn(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host);
+typedef struct dm_store *dm_open_fn(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
+                                    char ret_reason[DM_REASON_ROOM]);
 
 /* Uses the table, which has a store for each kind of URL. */
 dm_open_fn dm_store_open;
@@ -20,11 +21,14 @@ dm_open_fn dm_store_open;
 /* Redis or Valkey: one server, a group of Sentinel, or a Cluster. */
 dm_open_fn dm_redis_open;
 
+/* PostgreSQL, by a module that is loaded now. */
+dm_open_fn dm_postgres_store_open;
+
 /*
  * A quorum: a store for each host of the URL, opened by open_child; a majority of them decides.  `url` is needed only
  * during the call.
  */
 struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
-                                dm_open_fn *open_child);
+                                dm_open_fn *open_child, char ret_reason[DM_REASON_ROOM]);
 
 #endif

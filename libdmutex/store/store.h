@@ -434,6 +434,8 @@ struct dm_store_ops {
 
     /* Waits until each request sent before has its answer or can no longer get one, or until the deadline. */
     void (*drain)(struct dm_store *store, const struct dm_deadline *deadline);
+    /* The process ends, and holds nothing: deletes what else it has there, until the deadline.  NULL: nothing. */
+    void (*leave)(struct dm_store *store, const struct dm_deadline *deadline);
     /* Closes all connections permanently: neither pending nor later requests get an answer. */
     void (*end)(struct dm_store *store);
     /* For fork(): in the parent no request is half written; the child closes the sockets and forgets the store. */

@@ -156,7 +156,7 @@ static void set_up(void)
     char reason[DM_REASON_ROOM];
 
     dm_ident_draw(&runtime.ident, "");
-    runtime.store = dm_redis_open(dm_url_parse("unix:///nowhere", reason), &runtime.ident, &host);
+    runtime.store = dm_redis_open(dm_url_parse("unix:///nowhere", reason), &runtime.ident, &host, reason);
     must(runtime.store);
     dm_registry_init(&runtime.registry, runtime.store, 0);
 }

@@ -699,9 +699,6 @@ static void test_statements_for_an_admin_are_enough(void **state)
     asker_end(asker);
     command_run("exec tools/dmutex sql");
     assert_status(64);
-    command_run("DMUTEX_URL='%s' exec tools/dmutex run n true", url);
-    assert_status(69);
-    assert_errors("cannot lock on PostgreSQL yet");
     command_run("exec tools/dmutex sql --prefix 'a;b' postgresql");
     assert_status(64);
 }

@@ -187,7 +187,7 @@ static void count_keys(void *user, const char *key, const void *value, size_t si
     *(int *)user += strncmp(key, "s/", 2) == 0;
 }
 
-static void test_drain_ends_the_sessions_that_nothing_refers_to(void **state)
+static void test_leave_ends_the_sessions_that_nothing_refers_to(void **state)
 {
     struct process *one = process_start(0, true);
     struct dm_deadline deadline = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
@@ -196,11 +196,11 @@ static void test_drain_ends_the_sessions_that_nothing_refers_to(void **state)
 
     (void)state;
     assert_int_equal(process_acquire(one, attempt).verdict, DM_SAYS_OWNED);
-    dm_store_drain(one->store, &deadline);
+    dm_store_leave(one->store, &deadline);
     memory_each(process_memory, count_keys, &sessions);
     assert_int_equal(sessions, 1); /* the lock is held */
     assert_int_equal(process_release(one, attempt), DM_SAYS_DONE);
-    dm_store_drain(one->store, &deadline);
+    dm_store_leave(one->store, &deadline);
     sessions = 0;
     memory_each(process_memory, count_keys, &sessions);
     assert_int_equal(sessions, 0);
@@ -297,7 +297,7 @@ int main(void)
         TEST(test_waiter_takes_over_from_a_killed_process),
         TEST(test_release_is_owed_over_a_broken_connection),
         TEST(test_cancelled_leader_leaves_the_others_working),
-        TEST(test_drain_ends_the_sessions_that_nothing_refers_to),
+        TEST(test_leave_ends_the_sessions_that_nothing_refers_to),
         TEST(test_foreign_value_is_refused_with_a_reason),
         TEST(test_force_tells_the_owner_that_it_breaks),
         TEST(test_force_breaks_a_hold_of_its_own_process),

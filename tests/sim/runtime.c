@@ -107,13 +107,14 @@ static void open_store(struct dm_runtime *runtime)
         .on_change = changed,
         .is_in_need = is_in_need,
     };
+    char reason[DM_REASON_ROOM];
 
     if (plain_is_there())
         runtime->store = plain_open(process_current(), &host);
     else if (registers_are_there())
         runtime->store = registers_open(process_current(), &host);
     else
-        runtime->store = dm_store_open(runtime->url, &runtime->ident, &host);
+        runtime->store = dm_store_open(runtime->url, &runtime->ident, &host, reason);
     marks_put(runtime->store);
     hooks_put(runtime->store);
 }

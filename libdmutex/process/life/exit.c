@@ -97,6 +97,8 @@ void dm_exit_process(struct dm_runtime *runtime)
     dm_self_end_questions();
     give_back_everything(runtime, true); /* a signal handler may keep a thread in its request */
     await_all(runtime, &deadline);
+    if (has_asked(runtime))
+        dm_store_leave(runtime->store, &deadline);
     dm_metrics_end(runtime);
     dm_log_deliver();
 }

@@ -79,8 +79,8 @@ static bool is_in_need(void *user, unsigned *ret_lease_ms)
     return has_claims;
 }
 
-/* Opens no connection: the first request does that, or the first wait. */
-static struct dm_store *open_store(struct dm_runtime *runtime)
+/* Opens no connection: the first request does that, or the first wait.  NULL with the reason, or with "". */
+static struct dm_store *open_store(struct dm_runtime *runtime, char *ret_reason)
 {
     const struct dm_host host = {
         .user = runtime,
@@ -92,7 +92,7 @@ static struct dm_store *open_store(struct dm_runtime *runtime)
         .open_local = dm_local_open,
     };
 
-    return dm_store_open(runtime->url, &runtime->ident, &host);
+    return dm_store_open(runtime->url, &runtime->ident, &host, ret_reason);
 }
 
 /* ---- beginning --------------------------------------------------------------------------- */
@@ -110,15 +110,16 @@ static void undo(struct dm_runtime *runtime)
     free(runtime);
 }
 
-/* False with errno. */
-static bool start_runtime(struct dm_runtime *runtime)
+/* False with the reason if the URL is at fault, else with "" and errno. */
+static bool start_runtime(struct dm_runtime *runtime, char *ret_reason)
 {
     uint64_t random;
 
     errno = 0;
+    ret_reason[0] = '\0';
     if (!dm_lifetime_is_told())
         return false;
-    runtime->store = open_store(runtime);
+    runtime->store = open_store(runtime, ret_reason);
     if (!runtime->store)
         return false;
     dm_ident_random(&random, 1);
@@ -130,6 +131,7 @@ static bool start_runtime(struct dm_runtime *runtime)
 static int make(struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
+    char reason[DM_REASON_ROOM];
     int error;
 
     dm_assert_held(DM_RANK_START);
@@ -144,8 +146,11 @@ static int make(struct dm_runtime **ret_runtime)
     }
     dm_metrics_init(&runtime->metrics, &runtime->settings);
     dm_ident_draw(&runtime->ident, runtime->settings.host);
-    if (!start_runtime(runtime)) {
-        error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);
+    if (!start_runtime(runtime, reason)) {
+        if (reason[0])
+            error = dm_fail(DM_FAIL_BAD_URL, "%s", reason);
+        else
+            error = dm_fail(errno == ENOMEM ? DM_FAIL_NO_MEMORY : DM_FAIL_NO_START, NULL);
         undo(runtime);
         return error;
     }

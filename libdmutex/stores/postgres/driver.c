@@ -387,7 +387,7 @@ __attribute__((visibility("default"))) struct dm_reg_driver *dm_postgres_open(co
                  PACKAGE_VERSION, version);
         return NULL;
     }
-    snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
+    ret_reason[0] = '\0';
     postgres = calloc(1, sizeof *postgres);
     if (!postgres || !dm_pg_settings_read(&postgres->settings, reg_place, ret_reason)) {
         free(postgres);

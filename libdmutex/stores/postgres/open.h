@@ -20,11 +20,14 @@ struct dm_reg_place {
 };
 
 /*
- * A driver that is not connected yet; `client` is copied.  NULL with the reason: a URL that libpq does not take, or no
- * memory.  `version` is that of the caller's package: another one is refused.
+ * A driver that is not connected yet; `client` is copied.  NULL with the reason: a URL that libpq does not take; or
+ * with "" without memory.  `version` is that of the caller's package: another one is refused.
  */
 typedef struct dm_reg_driver *dm_reg_open_fn(const char *version, const struct dm_reg_place *place,
                                              const struct dm_reg_client *client, char ret_reason[DM_REASON_ROOM]);
+
+/* Where an installed module is. */
+extern const char dm_postgres_folder[];
 
 /* The module's function. */
 #define DM_POSTGRES_OPEN "dm_postgres_open"

@@ -346,9 +346,9 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
-/* False if memory or descriptors run out. */
+/* False as a dm_open_fn returns NULL. */
 static bool open_one(struct dm_quorum_child *child, const struct dm_url *list, const struct dm_ident *ident,
-                     dm_open_fn *open_child)
+                     dm_open_fn *open_child, char *ret_reason)
 {
     const struct dm_host host = {
         .user = child,
@@ -362,16 +362,17 @@ static bool open_one(struct dm_quorum_child *child, const struct dm_url *list, c
     child->url = dm_url_of_server(list, list->hosts[child->index].host, list->hosts[child->index].port);
     if (child->url)
         child->url->is_part = true;
-    child->store = child->url ? open_child(child->url, ident, &host) : NULL;
+    child->store = child->url ? open_child(child->url, ident, &host, ret_reason) : NULL;
     return child->store != NULL;
 }
 
 struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
-                                dm_open_fn *open_child)
+                                dm_open_fn *open_child, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_quorum_store *all = calloc(1, sizeof *all);
     bool is_whole = true;
 
+    ret_reason[0] = '\0';
     if (!all)
         return NULL;
     all->store.ops = &ops;
@@ -381,7 +382,7 @@ struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident
     for (int i = 0; i < all->count && is_whole; i++) {
         all->children[i].all = all;
         all->children[i].index = i;
-        is_whole = open_one(&all->children[i], url, ident, open_child);
+        is_whole = open_one(&all->children[i], url, ident, open_child, ret_reason);
     }
     if (is_whole)
         return &all->store;

@@ -525,7 +525,8 @@ static bool open_cluster(struct dm_redis *redis, struct dm_url *url, const struc
  * The cluster copies the hooks, which carry the store.  The channel of the only inbox is the prefix of all inboxes,
  * followed by the UUID of the process.
  */
-struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host)
+struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
+                               char ret_reason[DM_REASON_ROOM])
 {
     struct dm_redis *redis = calloc(1, sizeof *redis);
     const struct dm_cluster_hooks hooks = {
@@ -539,6 +540,7 @@ struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident,
         .user = redis,
     };
 
+    ret_reason[0] = '\0';
     if (!redis)
         return NULL;
     redis->store.ops = &ops;
