@@ -215,7 +215,7 @@ static struct timespec after_s(double seconds)
 /* A server that cannot be reached may come back; one that refuses will refuse again. */
 static bool may_come(int error)
 {
-    return error == ENOLCK && !dm_view_is_reachable() && tool_status_of(dmutex_strerror_np()) == TOOL_UNREACHABLE;
+    return error == ENOLCK && !dm_view_is_reachable() && tool_status() == TOOL_UNREACHABLE;
 }
 
 /*

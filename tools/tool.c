@@ -9,6 +9,7 @@
 
 #include <dmutex/dmutex.h>
 
+#include "api/view.h"
 #include "base/attrs.h"
 #include "config/conffile.h"
 #include "config/url.h"
@@ -99,31 +100,13 @@ bool tool_has_url(void)
     return (environment && *environment) || (dm_conffile_read_all(&file, reason) && *file.url);
 }
 
-/* True if the sentence contains the word by itself: a path may contain the same letters. */
-static bool has_word(const char *sentence, const char *word)
-{
-    size_t length = strlen(word);
-
-    for (const char *at = sentence; (at = strstr(at, word)) != NULL; at += length) {
-        if (at != sentence && at[-1] == ' ' && strchr(" ,.", at[length]))
-            return true;
-    }
-    return false;
-}
-
 /*
- * Looks for the server's error codes, which the sentences repeat.  The library has no errno value for a refused login,
- * because a waiting lock cannot tell a password that is being changed from a wrong one.
+ * The library has no errno value for a refused login, because a waiting lock cannot tell a password that is being
+ * changed from a wrong one.
  */
-int tool_status_of(const char *sentence)
+int tool_status(void)
 {
-    static const char *const codes[] = { "NOAUTH", "NOPERM", "WRONGPASS", "user is refused", "user is refused: ERR" };
-
-    for (size_t i = 0; i < DM_COUNT(codes); i++) {
-        if (has_word(sentence, codes[i]))
-            return TOOL_DENIED;
-    }
-    return TOOL_UNREACHABLE;
+    return dm_view_is_denied() ? TOOL_DENIED : TOOL_UNREACHABLE;
 }
 
 int tool_failed(const char *name)
@@ -136,15 +119,14 @@ int tool_failed(const char *name)
         say("%s", dmutex_strerror_np());
     if (strstr(dmutex_strerror_np(), "CLUSTERDOWN"))
         say("run dmutex doctor to see which nodes are missing");
-    return tool_status_of(dmutex_strerror_np());
+    return tool_status();
 }
 
 int tool_failed_list(void)
 {
-    bool is_refused = strstr(dmutex_strerror_np(), "scan") != NULL;
     int status = tool_failed(NULL);
 
-    if (is_refused)
+    if (status == TOOL_DENIED && dm_view_is_reachable())
         say("listing needs the right +scan: see dmutex acl --ops");
     return status;
 }

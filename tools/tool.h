@@ -75,15 +75,12 @@ bool tool_read_seconds(const char *text, double *ret_seconds);
 /* Reports that the data under this name are not the library's.  Returns TOOL_UNREACHABLE. */
 int tool_foreign(const char *name);
 
-/*
- * The exit status for a failure with that sentence: TOOL_DENIED if login or rights must be corrected, else
- * TOOL_UNREACHABLE.
- */
-int tool_status_of(const char *sentence);
+/* The exit status for a failure: TOOL_DENIED if login or rights must be corrected, else TOOL_UNREACHABLE. */
+int tool_status(void);
 
 /*
  * Reports why the library's last call about `name` failed.  A name that is NULL or empty is left out.  Returns
- * tool_status_of().
+ * tool_status().
  */
 int tool_failed(const char *name);
 

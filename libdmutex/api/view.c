@@ -112,6 +112,13 @@ bool dm_view_is_reachable(void)
     return runtime && dm_store_is_able(runtime->store, NULL, DM_ASKS);
 }
 
+bool dm_view_is_denied(void)
+{
+    const struct dm_runtime *runtime = dm_runtime_peek();
+
+    return runtime && dm_store_is_denied(runtime->store);
+}
+
 void dm_view_leave(void)
 {
     dm_exit_process(dm_runtime_peek());

@@ -32,6 +32,9 @@ int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user);
 /* True if the server answered the last time.  Only a hint: neither blocks nor asks. */
 bool dm_view_is_reachable(void);
 
+/* True if the server refuses the login, or a right is missing (store/calls.h).  Only a hint, as above. */
+bool dm_view_is_denied(void);
+
 /*
  * Gives back all holds and places of the process, as at its end; threads that wait for a mutex never return.  For a
  * process that is about to end.

@@ -48,6 +48,15 @@ static inline void dm_store_reason(struct dm_store *store, const struct dm_place
     store->ops->reason(store, place, way, ret_reason);
 }
 
+/*
+ * True if a server has answered lately that the login or a right is missing, and has not been content since: the cause
+ * of a failure, for programs.  Quietly.
+ */
+static inline bool dm_store_is_denied(struct dm_store *store)
+{
+    return store->ops->is_denied && store->ops->is_denied(store);
+}
+
 static inline struct dm_origin dm_store_origin(struct dm_store *store, const struct dm_place *place)
 {
     return store->ops->origin(store, place);

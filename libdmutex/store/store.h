@@ -400,6 +400,8 @@ struct dm_store_ops {
     /* Writes a sentence for people: where the store is, and why there is no answer.  Quietly. */
     void (*reason)(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                    char ret_reason[DM_REASON_ROOM]);
+    /* As dm_store_is_denied().  NULL: the store cannot tell. */
+    bool (*is_denied)(struct dm_store *store);
     /* Quietly. */
     struct dm_origin (*origin)(struct dm_store *store, const struct dm_place *place);
     /* Quietly. */

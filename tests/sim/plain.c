@@ -37,7 +37,6 @@ static struct dm_place *place(struct dm_store *store, const char *key)
     return place;
 }
 
-/* Both ways are the one connection. */
 /* The only server. */
 static unsigned lane(struct dm_store *store, const struct dm_place *place)
 {
@@ -52,6 +51,7 @@ static uint32_t spread(struct dm_store *store, const struct dm_place *place)
     return (uint32_t)place->index;
 }
 
+/* Both ways are the one connection. */
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     (void)place;

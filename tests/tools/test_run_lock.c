@@ -119,6 +119,9 @@ static void test_run_says_why_when_the_server_cannot_be_used(void **state)
                 "exec $dmutex run t/x touch $F/ran");
     assert_status(69);
     assert_errors("/nobody");
+    command_run("DMUTEX_URL='unix://'$F'/a%%20NOPERM%%20b?connect_timeout=100&command_timeout=100' "
+                "exec $dmutex run t/x touch $F/ran");
+    assert_status(69); /* the word is in the path, and no server has said it */
     command_run("DMUTEX_URL='unix://app:wrong@%s' exec $dmutex run t/x touch $F/ran", the_server->path);
     assert_status(77);
     assert_errors("the password or user is refused");

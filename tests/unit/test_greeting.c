@@ -343,6 +343,31 @@ static void test_greeting_refuses_the_server_when_it_is_not_a_master(void **stat
     }
 }
 
+/* A person must correct the login or the rights; nobody else is told so. */
+static void test_greeting_is_denied_when_login_or_rights_are_missing(void **state)
+{
+    static const struct {
+        const char *url, *reply;
+        bool is_denied;
+    } replies[] = {
+        { "redis://:secret@h", "-WRONGPASS invalid username-password pair\r\n", true },
+        { "redis://:secret@h", "-ERR AUTH called without any password configured\r\n", true },
+        { "redis://:secret@h", "-LOADING NOAUTH NOPERM\r\n", false },
+        { "redis://:secret@h", "-ERR max number of clients reached\r\n", false },
+        { "redis://h", "-NOAUTH Authentication required.\r\n", true },
+        { "redis://h", "-NOPERM no role\r\n", true },
+        { "redis://h", "-ERR NOPERM is a word of mine\r\n", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        begin(replies[i].url, NULL);
+        free(dm_greeting_round(&greeting).bytes);
+        assert_false(take(replies[i].reply));
+        assert_int_equal(greeting.is_denied, replies[i].is_denied);
+    }
+}
+
 /* A server that may evict keys loses locks, and is refused without eviction=allow in the URL. */
 static void test_greeting_refuses_the_server_when_it_may_evict(void **state)
 {
@@ -496,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_look_knows_the_server_when_it_is_what_it_was),
         cmocka_unit_test(test_look_asks_for_the_role_when_the_server_does_not_say_who_it_is),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_not_a_master),
+        cmocka_unit_test(test_greeting_is_denied_when_login_or_rights_are_missing),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_may_evict),
         cmocka_unit_test(test_greeting_refuses_the_server_when_it_is_too_old),
         cmocka_unit_test(test_greeting_goes_on_when_only_an_optional_command_is_refused),

@@ -121,6 +121,7 @@ struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int 
                                          const struct dm_deadline *deadline);
 
 /* Who is missing, and why. */
+bool dm_quorum_is_denied(struct dm_store *store);
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                       char ret_reason[DM_REASON_ROOM]);
 

@@ -330,6 +330,7 @@ static const struct dm_store_ops ops = {
     .await_able = dm_quorum_await_able,
     .sleep = sleep_reading,
     .reason = dm_quorum_reason,
+    .is_denied = dm_quorum_is_denied,
     .origin = origin,
     .count = count,
     .load = load,

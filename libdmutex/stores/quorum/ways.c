@@ -125,6 +125,17 @@ void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum
     }
 }
 
+/* One is enough: the sentence has the reasons of all servers that are missing. */
+bool dm_quorum_is_denied(struct dm_store *store)
+{
+    struct dm_quorum_store *all = dm_quorum_of(store);
+    bool is_denied = false;
+
+    for (int i = 0; i < all->count; i++)
+        is_denied = is_denied || dm_store_is_denied(all->children[i].store);
+    return is_denied;
+}
+
 static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *place, bool is_for_queue, int64_t now_ns,
                    int demand)
 {

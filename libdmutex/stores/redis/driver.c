@@ -196,6 +196,20 @@ static void reason(struct dm_store *store, const struct dm_place *place, enum dm
         dm_cluster_reason(&dm_redis(store)->cluster, ret_reason);
 }
 
+/* Of a Cluster any node: the sentence that goes with it names the node. */
+static bool is_denied(struct dm_store *store)
+{
+    const struct dm_cluster *cluster = &dm_redis(store)->cluster;
+    struct dm_cluster_node *node;
+
+    FOR_EACH_NODE(node, cluster)
+    {
+        if (dm_node_is_denied(&node->base))
+            return true;
+    }
+    return cluster->slot_map && dm_slot_map_is_denied(cluster->slot_map);
+}
+
 /*
  * The server of the commands' link, because it gives the answers.  Different nodes of a Cluster have different numbers,
  * but 1 means none for every node.
@@ -492,6 +506,7 @@ static const struct dm_store_ops ops = {
     .await_able = await_able,
     .sleep = sleep_reading,
     .reason = reason,
+    .is_denied = is_denied,
     .origin = origin,
     .count = count,
     .load = load,

@@ -95,6 +95,8 @@ static bool heed(const struct dm_posting *posting, struct dm_cluster_node *node,
 
     if (row == DM_ROW_NONE)
         return false;
+    if (dm_reply_is_denial(reply))
+        dm_node_note_denial(&node->base);
     if (dm_redis(posting->store)->is_cluster && is_redirected(node, key, reply->str, ret_verdict))
         return true;
     if (row == DM_ROW_SCRIPT) {

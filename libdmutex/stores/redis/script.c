@@ -129,6 +129,8 @@ static enum dm_verdict verdict_of(struct dm_cluster_node *node, const redisReply
 
     if (row == DM_ROW_NONE)
         return DM_SAYS_DONE;
+    if (dm_reply_is_denial(reply))
+        dm_node_note_denial(&node->base);
     snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
     if (row == DM_ROW_NO_MEMORY)
         return DM_SAYS_NO_MEMORY;

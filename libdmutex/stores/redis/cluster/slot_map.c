@@ -11,6 +11,7 @@
 
 #include "link/turns.h"
 #include "stores/redis/node/node.h"
+#include "stores/redis/wire/reply.h"
 #include "stores/redis/wire/slots.h"
 #include "stores/redis/wire/tls_of.h"
 
@@ -18,6 +19,7 @@ struct dm_slot_map {
     const struct dm_url *url;
     struct dm_slot_map_hooks hooks;
     struct dm_link *link;
+    bool is_denied; /* atomic */
 
     /* The link's lock guards them. */
     struct dm_greeting greeting;
@@ -68,12 +70,20 @@ static int next_round(void *user, struct dm_command *ret_round)
     return slot_map->greeting.step_count;
 }
 
+static void set_denied(struct dm_slot_map *slot_map, bool is_denied)
+{
+    __atomic_store_n(&slot_map->is_denied, is_denied, __ATOMIC_RELAXED);
+}
+
 static bool take(void *user, const struct redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_slot_map *slot_map = user;
+    bool is_good = dm_greeting_take(&slot_map->greeting, reply, ret_reason);
 
     dm_assert_held(DM_RANK_CONN);
-    return dm_greeting_take(&slot_map->greeting, reply, ret_reason);
+    if (!is_good)
+        set_denied(slot_map, slot_map->greeting.is_denied);
+    return is_good;
 }
 
 /* All servers have this number, because requests are for any of them. */
@@ -109,6 +119,7 @@ static void take_map(void *user, const struct redisReply *reply)
 
     if (!reply)
         return;
+    set_denied(slot_map, dm_reply_is_denial(reply));
     if (slot_map->hooks.on_map(slot_map->hooks.user, reply, slot_map->asked.host)) {
         dm_link_accept_answer(slot_map->link);
         return;
@@ -161,6 +172,11 @@ void dm_slot_map_tell_news(struct dm_slot_map *slot_map)
 void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_ROOM])
 {
     dm_link_reason(slot_map->link, ret_reason);
+}
+
+bool dm_slot_map_is_denied(const struct dm_slot_map *slot_map)
+{
+    return __atomic_load_n(&slot_map->is_denied, __ATOMIC_RELAXED);
 }
 
 /* ---- start and end ------------------------------------------------------------------- */

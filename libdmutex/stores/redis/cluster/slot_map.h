@@ -44,6 +44,9 @@ void dm_slot_map_tell_news(struct dm_slot_map *slot_map);
 /* For people: the server asked last, and why there is no answer. */
 void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_ROOM]);
 
+/* True if a server has refused the map because of the login or of missing rights, and none has given one since. */
+bool dm_slot_map_is_denied(const struct dm_slot_map *slot_map);
+
 /* For the loop thread, as the functions of struct dm_store_ops. */
 void dm_slot_map_watch(struct dm_slot_map *slot_map, struct dm_watch *watch);
 void dm_slot_map_turn(struct dm_slot_map *slot_map);

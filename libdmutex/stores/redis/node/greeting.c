@@ -450,7 +450,7 @@ static bool is_turned_away(const redisReply *reply, char *ret_reason)
     return true;
 }
 
-static bool take_auth(const redisReply *reply, char *ret_reason)
+static bool take_auth(struct dm_greeting *greeting, const redisReply *reply, char *ret_reason)
 {
     static const char *const delays[] = { "LOADING", "BUSY", "MASTERDOWN" };
     const char *code;
@@ -463,6 +463,7 @@ static bool take_auth(const redisReply *reply, char *ret_reason)
         return false;
     }
     code = dm_reply_refusal(reply);
+    greeting->is_denied = true;
     snprintf(ret_reason, DM_REASON_ROOM, "the password or user is refused: %s%s", code,
              strcmp(code, "ERR") == 0 ? " (has the server another name for AUTH, or no password?)" : "");
     return false;
@@ -508,18 +509,14 @@ static void note_tag(struct dm_greeting *greeting, const redisReply *reply)
                                   (strncmp(reply->str, "ASK ", 4) == 0 || strncmp(reply->str, "TRYAGAIN", 8) == 0));
 }
 
-/* There is one reply for each step: the session counts them. */
-bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+static bool take_step(struct dm_greeting *greeting, enum dm_greeting_step step, const redisReply *reply,
+                      char ret_reason[DM_REASON_ROOM])
 {
-    enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
-
-    if (is_turned_away(reply, ret_reason))
-        return false;
     if (step == DM_STEP_PROBE || step == DM_STEP_BORN)
         note_tag(greeting, reply);
     switch (step) {
     case DM_STEP_AUTH:
-        return take_auth(reply, ret_reason);
+        return take_auth(greeting, reply, ret_reason);
     case DM_STEP_ID:
         take_id(greeting, reply);
         return true;
@@ -534,6 +531,15 @@ bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, cha
     default:
         return take_plain(step, reply, ret_reason);
     }
+}
+
+/* There is one reply for each step: the session counts them. */
+bool dm_greeting_take(struct dm_greeting *greeting, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
+{
+    enum dm_greeting_step step = greeting->steps[greeting->steps_done++];
+
+    greeting->is_denied = dm_reply_is_denial(reply);
+    return !is_turned_away(reply, ret_reason) && take_step(greeting, step, reply, ret_reason);
 }
 
 /* A promotion changes the epoch, a restart the run id, a demotion the role: each makes it another server to us. */

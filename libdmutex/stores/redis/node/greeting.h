@@ -70,6 +70,7 @@ struct dm_greeting {
     enum dm_greeting_step steps[DM_GREETING_STEPS]; /* of this round, in order */
     int step_count, steps_done;
     int round;
+    bool is_denied;  /* the last reply asks for another login or more rights */
     unsigned warned; /* a bit for each step whose refusal has been logged, over all connections */
 
     uint64_t config;    /* of a group of Sentinel: the epoch of its newest failover, plus one; 0: none, or not known */

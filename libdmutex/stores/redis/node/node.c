@@ -79,9 +79,12 @@ static int next_round(void *user, struct dm_command *ret_round)
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_node_link *link = user;
+    bool is_good = dm_greeting_take(&link->greeting, reply, ret_reason);
 
     dm_assert_held(DM_RANK_CONN);
-    return dm_greeting_take(&link->greeting, reply, ret_reason);
+    if (!is_good)
+        __atomic_store_n(&link->is_denied, link->greeting.is_denied, __ATOMIC_RELAXED);
+    return is_good;
 }
 
 /* Commands that were written for the previous server must not be sent to this one. */
@@ -92,6 +95,7 @@ static uint64_t note_server(void *user)
     uint64_t number;
 
     dm_assert_held(DM_RANK_CONN);
+    __atomic_store_n(&link->is_denied, false, __ATOMIC_RELAXED);
     dm_mutex_lock(&link->node->lock);
     if (!dm_server_is_same(server, &link->server) || server->since_us != link->server.since_us)
         link->number++;
@@ -598,6 +602,13 @@ void dm_node_reason(struct dm_node *node, struct dm_link *link, char ret_reason[
     if (!node->master_watch ||
         dm_master_watch_find(node->master_watch, &master, &number, ret_reason) == DM_MASTER_FOUND)
         dm_link_reason(link, ret_reason);
+}
+
+bool dm_node_is_denied(struct dm_node *node)
+{
+    return __atomic_load_n(&node->commands.is_denied, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&node->inbox.is_denied, __ATOMIC_RELAXED) ||
+           (node->master_watch && dm_master_watch_is_denied(node->master_watch));
 }
 
 /* Only the commands' link: its next greeting decides, and keep_together() makes the inbox follow. */

@@ -65,6 +65,8 @@ struct dm_node_link {
     struct dm_server server;
     uint64_t number; /* changes with the server, or with its birth; 1: there was none yet */
 
+    bool is_denied; /* since the last good greeting the server has asked for another login or more rights.  Atomic */
+
     /* With a master watch, and in a Cluster.  The link's lock guards them. */
     struct dm_master master; /* the address of this connection */
     uint64_t word;           /* the number of the master watch's word that named the address, or of the node's place */
@@ -105,6 +107,15 @@ void dm_node_let_go(struct dm_node *node);
 enum dm_link_result dm_node_call(struct dm_node *node, struct dm_args *args, const struct dm_deadline *deadline,
                                  struct redisReply **ret_reply);
 enum dm_link_result dm_node_post(struct dm_node *node, struct dm_args *args, dm_reply_fn handler, void *user);
+
+/* The answer to a command asks for another login or more rights. */
+static inline void dm_node_note_denial(struct dm_node *node)
+{
+    __atomic_store_n(&node->commands.is_denied, true, __ATOMIC_RELAXED);
+}
+
+/* True if the server, or a sentinel, has asked for another login or more rights, and has not been content since. */
+bool dm_node_is_denied(struct dm_node *node);
 
 /* Commands can be sent now. */
 bool dm_node_is_ready(struct dm_node *node);

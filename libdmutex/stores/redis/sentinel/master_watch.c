@@ -111,6 +111,20 @@ enum dm_master_watch_found dm_master_watch_find(struct dm_master_watch *master_w
     return found;
 }
 
+bool dm_master_watch_is_denied(struct dm_master_watch *master_watch)
+{
+    const struct dm_council *council = &master_watch->council;
+    bool is_denied = false;
+
+    dm_mutex_lock(&master_watch->lock);
+    if (!dm_council_is_fresh(council, council->number, dm_clock_boot_ns())) {
+        for (int i = 0; i < master_watch->count; i++)
+            is_denied = is_denied || __atomic_load_n(&master_watch->sentinels[i]->is_denied, __ATOMIC_RELAXED);
+    }
+    dm_mutex_unlock(&master_watch->lock);
+    return is_denied;
+}
+
 bool dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number)
 {
     bool is_fresh;

@@ -44,6 +44,9 @@ enum dm_master_watch_found dm_master_watch_find(struct dm_master_watch *master_w
 /* True while the word of that number counts: an answer of that master may be believed.  Locks as above. */
 bool dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number);
 
+/* True if there is no word, and a sentinel asks for another login or more rights.  Takes rank MASTER_WATCH. */
+bool dm_master_watch_is_denied(struct dm_master_watch *master_watch);
+
 /* For the loop thread, as the functions of struct dm_store_ops. */
 void dm_master_watch_watch(struct dm_master_watch *master_watch, struct dm_watch *watch);
 void dm_master_watch_turn(struct dm_master_watch *master_watch);

@@ -157,12 +157,19 @@ static bool is_id(const char *text)
     return strlen(text) == DM_SENTINEL_ID - 1 && strspn(text, "0123456789abcdef") == DM_SENTINEL_ID - 1;
 }
 
+static void set_denied(struct dm_sentinel *sentinel, bool is_denied)
+{
+    __atomic_store_n(&sentinel->is_denied, is_denied, __ATOMIC_RELAXED);
+}
+
 static bool take(void *user, const redisReply *reply, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_sentinel_greeting *greeting = user;
     bool is_login = has_login(greeting) && greeting->steps++ == 0;
 
     dm_assert_held(DM_RANK_CONN);
+    if (reply->type == REDIS_REPLY_ERROR)
+        set_denied(greeting->sentinel, is_login || dm_reply_is_denial(reply));
     if (reply->type == REDIS_REPLY_ERROR)
         return is_login ? complain_of_login(reply, ret_reason) : complain(reply, ret_reason);
     if (is_login || greeting->is_ear)
@@ -362,6 +369,8 @@ static void take_master(void *user, const redisReply *reply)
     struct dm_master master;
     char reason[DM_REASON_ROOM] = "does not say who the master is: is this a sentinel?";
 
+    if (reply)
+        set_denied(sentinel, dm_reply_is_denial(reply));
     if (reply && read_master(reply, &master)) {
         dm_link_accept_answer(sentinel->asks);
         master.epoch = sentinel->epoch;

@@ -51,6 +51,7 @@ struct dm_sentinel {
     uint64_t epoch;  /* of the newest answer, as in struct dm_master */
     int64_t heed_ns; /* its messages of switches count from then on */
     struct dm_link *asks, *hears;
+    bool is_denied; /* it asks for another login or more rights, and has named no master since.  Atomic */
     struct dm_sentinel_greeting asks_greeting, hears_greeting;
 };
 

@@ -50,6 +50,13 @@ const char *dm_reply_code(const redisReply *reply, const char *const *codes, siz
     return NULL;
 }
 
+bool dm_reply_is_denial(const redisReply *reply)
+{
+    static const char *const denials[] = { "NOAUTH", "NOPERM", "WRONGPASS" };
+
+    return reply->type == REDIS_REPLY_ERROR && dm_reply_code(reply, denials, sizeof denials / sizeof denials[0]);
+}
+
 const char *dm_reply_refusal(const redisReply *reply)
 {
     static const char *const refusals[] = { "WRONGPASS", "NOPERM", "NOAUTH", "ERR" };

@@ -24,6 +24,9 @@ enum dm_error_row {
 
 enum dm_error_row dm_reply_row(const redisReply *reply);
 
+/* True for an error that a person mends by another login or more rights: NOAUTH, NOPERM, WRONGPASS. */
+bool dm_reply_is_denial(const redisReply *reply);
+
 /* The code of an error, such as "ERR", if it is one of `codes`; else NULL. */
 const char *dm_reply_code(const redisReply *reply, const char *const *codes, size_t count);
 
