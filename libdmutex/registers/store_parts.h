@@ -110,6 +110,7 @@ struct dm_reg_task {
     uint64_t seen, arrival;
     uint64_t asker;    /* INFO: the attempt that asks; 0: none */
     uint32_t lease_ms; /* INFO: the asker's */
+    int64_t look_ns;   /* TRY: since when it looks at the holders; 0: not yet */
     int64_t asked_ns;  /* RENEW: its answer must prove a later beat */
     bool is_anonymous;
     bool is_over;               /* by the answer, so is the attempt */

@@ -492,22 +492,48 @@ static void look_ahead(struct dm_registers *registers, struct dm_reg_attempt *at
     dm_reg_name_free(&value);
 }
 
-/* A try that finds the lock held by a session: from now on it is watched, so that a later try may take it. */
-static void watch_holders(struct dm_registers *registers, const struct dm_reg_name *name)
+/*
+ * A try that finds the lock held by sessions of others: from now on they are watched, so that a later try may take it.
+ * If the store knows ages, this very try looks at them before it says that the lock is held.  True: it must wait for
+ * that, or do its step again, because one is dead.
+ */
+static bool must_look(struct dm_registers *registers, struct dm_reg_task *task, bool *ret_is_dead)
 {
+    int64_t now_ns = dm_clock_boot_ns();
     struct dm_reg_name_value value;
     const char *reason;
+    bool must = false;
 
+    *ret_is_dead = false;
     dm_reg_name_init(&value);
-    if (dm_reg_name_decode(&value, name->value, name->size, &reason))
-        return;
+    if (dm_reg_name_decode(&value, task->name->value, task->name->size, &reason))
+        return false;
+    if (!task->look_ns)
+        task->look_ns = now_ns;
     for (int i = 0; i < value.hold_count; i++) {
         const struct dm_reg_session_id *id = &value.sessions[value.entries[i].session].id;
+        struct dm_reg_watched *watched =
+            is_our_living(registers, id) ? NULL : dm_reg_watch_add(&registers->watch, id, now_ns);
 
-        if (!is_our_living(registers, id))
-            dm_reg_watch_add(&registers->watch, id, dm_clock_boot_ns());
+        if (!watched || !registers->driver->can.has_ages || dm_reg_watch_has_looked(watched, task->look_ns, now_ns))
+            continue;
+        must = true;
+        *ret_is_dead = *ret_is_dead || watched->is_dead;
     }
     dm_reg_name_free(&value);
+    return must;
+}
+
+static enum dm_reg_progress settle_busy(struct dm_registers *registers, struct dm_reg_task *task)
+{
+    bool is_dead;
+
+    if (!must_look(registers, task, &is_dead))
+        return dm_reg_task_finish_attempt(registers, task);
+    if (!is_dead)
+        return DM_REG_TASK_WAITS;
+    dm_reg_errand_init(&task->errand, &task->name->copy, task->errand.may_pause, false);
+    return DM_REG_TASK_MOVES;
 }
 
 /* A session of ours was lost before the thread could enter: asks anew, with another session. */
@@ -606,8 +632,8 @@ static enum dm_reg_progress settle(struct dm_registers *registers, struct dm_reg
         task->attempt->is_waiting = true;
         look_ahead(registers, task->attempt);
     }
-    if (task->answer.verdict == DM_SAYS_BUSY)
-        watch_holders(registers, task->name);
+    if (task->act == DM_REG_TRY && task->answer.verdict == DM_SAYS_BUSY)
+        return settle_busy(registers, task);
     return task->is_over ? dm_reg_task_finish_attempt(registers, task) : dm_reg_task_finish(registers, task);
 }
 

@@ -109,6 +109,19 @@ int64_t dm_reg_watch_due_ns(const struct dm_reg_watched *watched)
     return watched->may_kill ? 0 : watched->read_ns;
 }
 
+bool dm_reg_watch_has_looked(struct dm_reg_watched *watched, int64_t asked_ns, int64_t now_ns)
+{
+    bool is_settled = watched->under_way == DM_REG_WATCH_NOTHING && !watched->may_kill;
+
+    if (watched->is_dead)
+        return false;
+    if (now_ns < watched->alive_ns || (is_settled && watched->heard_ns >= asked_ns))
+        return true;
+    if (is_settled)
+        watched->read_ns = dm_min64(watched->read_ns, now_ns);
+    return false;
+}
+
 void dm_reg_watch_send(struct dm_reg_watched *watched, enum dm_reg_watch_want want)
 {
     watched->under_way = want;
@@ -129,8 +142,9 @@ static void judge(const struct dm_reg_watch *watch, struct dm_reg_watched *watch
     watched->read_ns = now_ns + lease_ns(watched) / 3;
     if (now_ns < end_ns)
         watched->read_ns = dm_min64(watched->read_ns, end_ns);
+    watched->alive_ns = age_ms >= 0 ? now_ns + lease_ns(watched) - age_ms * DM_NS_PER_MS : 0;
     if (age_ms >= 0)
-        watched->read_ns = dm_min64(watched->read_ns, now_ns + lease_ns(watched) - age_ms * DM_NS_PER_MS);
+        watched->read_ns = dm_min64(watched->read_ns, watched->alive_ns);
 }
 
 static void see(struct dm_reg_watched *watched, const struct dm_reg_version *version, int64_t now_ns)
@@ -151,6 +165,7 @@ bool dm_reg_watch_step(const struct dm_reg_watch *watch, struct dm_reg_watched *
     bool was_dead = watched->is_dead;
 
     watched->under_way = DM_REG_WATCH_NOTHING;
+    watched->heard_ns = now_ns;
     switch (event->kind) {
     case DM_REG_WATCH_EV_FOUND:
         watched->is_dead = watched->is_dead || event->is_dead;

@@ -35,6 +35,8 @@ struct dm_reg_watched {
     int64_t since_ns;   /* the return of the first read that showed this version */
     int64_t changed_ns; /* the return of the first read that showed a change; 0: none has */
     int64_t read_ns;    /* when to read, perhaps again */
+    int64_t heard_ns;   /* the last answer, of any kind; 0: none */
+    int64_t alive_ns;   /* by its age, nobody may kill it before; 0: the age is not known */
     int64_t wanted_ns;  /* when somebody last asked for it */
     enum dm_reg_watch_want under_way;
 };
@@ -81,6 +83,12 @@ struct dm_reg_watched *dm_reg_watch_find(const struct dm_reg_watch *watch, const
 bool dm_reg_watch_is_dead(const struct dm_reg_watch *watch, const struct dm_reg_session_id *id);
 
 enum dm_reg_watch_want dm_reg_watch_wants(const struct dm_reg_watched *watched, int64_t now_ns);
+
+/*
+ * True if a look at the session now would show nothing new: it is younger than its lease, or has been read since
+ * `asked_ns` and is still not dead.  Else it is read, and perhaps killed, at the next occasion.
+ */
+bool dm_reg_watch_has_looked(struct dm_reg_watched *watched, int64_t asked_ns, int64_t now_ns);
 
 /* When it wants something at the latest; DM_NEVER while a request is under way, and of the dead. */
 int64_t dm_reg_watch_due_ns(const struct dm_reg_watched *watched);

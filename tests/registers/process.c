@@ -19,6 +19,19 @@
 struct memory *process_memory;
 dm_reg_make_fn *process_driver;
 static struct process processes[PROCESSES];
+static int64_t jumped_ns; /* atomic */
+
+/* ---- the server's clock -------------------------------------------------------------------- */
+
+static int64_t server_ns(void)
+{
+    return dm_clock_boot_ns() + __atomic_load_n(&jumped_ns, __ATOMIC_RELAXED);
+}
+
+void process_jump(int64_t ns)
+{
+    __atomic_add_fetch(&jumped_ns, ns, __ATOMIC_RELAXED);
+}
 
 /* ---- a process ---------------------------------------------------------------------------- */
 
@@ -146,8 +159,11 @@ void process_kill(struct process *process)
 
 int process_begin(void **state)
 {
+    const struct memory_world world = { .now_ns = server_ns };
+
     (void)state;
-    process_memory = memory_new(NULL);
+    jumped_ns = 0;
+    process_memory = memory_new(&world);
     memset(processes, 0, sizeof processes);
     return 0;
 }

@@ -43,6 +43,9 @@ extern struct memory *process_memory;
 int process_begin(void **state);
 int process_end(void **state);
 
+/* Sets the server's clock forward. */
+void process_jump(int64_t ns);
+
 /* Other drivers than those of the server in memory.  NULL: these. */
 extern dm_reg_make_fn *process_driver;
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/self.h"
+#include "base/units.h"
 #include "process.h"
 
 /* ---- tests -------------------------------------------------------------------------------- */
@@ -130,6 +131,43 @@ static void test_waiter_takes_over_from_a_killed_process(void **state)
     assert_int_equal(second.verdict, DM_SAYS_OWNED);
     assert_true(second.is_owner_dead);
     assert_true(second.token > first.token);
+}
+
+/* The store knows how old the holder's last beat is, so the first try takes the lock, and says that its owner died. */
+static void test_first_try_takes_the_lock_of_a_dead_holder(void **state)
+{
+    struct process *one = process_start(0, true), *other = process_start(1, true);
+    struct dm_answer first = process_acquire(one, process_next_attempt(one)), second;
+
+    (void)state;
+    assert_int_equal(first.verdict, DM_SAYS_OWNED);
+    process_kill(one);
+    process_jump(2 * PROCESS_LEASE_MS * DM_NS_PER_MS);
+    second = process_try(other, process_next_attempt(other));
+    assert_int_equal(second.verdict, DM_SAYS_OWNED);
+    assert_true(second.is_owner_dead);
+    assert_true(second.token > first.token);
+}
+
+/* Without ages the first try only begins to watch; a later one takes the lock. */
+static void test_later_try_takes_the_lock_where_ages_are_not_known(void **state)
+{
+    struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+    struct process *one, *other;
+    struct dm_answer answer;
+
+    (void)state;
+    memory_faults(process_memory)->has_no_ages = true;
+    one = process_start(0, true);
+    other = process_start(1, true);
+    assert_int_equal(process_acquire(one, process_next_attempt(one)).verdict, DM_SAYS_OWNED);
+    process_kill(one);
+    assert_int_equal(process_try(other, process_next_attempt(other)).verdict, DM_SAYS_BUSY);
+    do
+        answer = process_try(other, process_next_attempt(other));
+    while (answer.verdict == DM_SAYS_BUSY && dm_deadline_left_ns(&patience) > 0);
+    assert_int_equal(answer.verdict, DM_SAYS_OWNED);
+    assert_true(answer.is_owner_dead);
 }
 
 /* A release that was asked for while the connection was broken is done when it is back. */
@@ -295,6 +333,8 @@ int main(void)
         TEST(test_threads_of_processes_exclude_each_other),
         TEST(test_renewal_is_answered_by_the_next_beat),
         TEST(test_waiter_takes_over_from_a_killed_process),
+        TEST(test_first_try_takes_the_lock_of_a_dead_holder),
+        TEST(test_later_try_takes_the_lock_where_ages_are_not_known),
         TEST(test_release_is_owed_over_a_broken_connection),
         TEST(test_cancelled_leader_leaves_the_others_working),
         TEST(test_leave_ends_the_sessions_that_nothing_refers_to),

@@ -183,6 +183,54 @@ static void test_absent_session_may_be_killed_at_once_where_sessions_expire(void
     send(DM_REG_WATCH_KILL, 400);
 }
 
+/* ---- the look of a try ------------------------------------------------------------------- */
+
+/* A version that is younger than its lease belongs to a living session, so nothing need be read until it is as old. */
+static void test_try_believes_in_a_young_session_without_a_read(void **state)
+{
+    (void)state;
+    step_of(watched, DM_REG_WATCH_EV_SAME, 0, 100, 200);
+    assert_true(dm_reg_watch_has_looked(watched, at(300), at(300)));
+    assert_true(dm_reg_watch_has_looked(watched, at(999), at(999)));
+    assert_false(dm_reg_watch_has_looked(watched, at(1000), at(1000)));
+    send(DM_REG_WATCH_READ, 1000);
+}
+
+/* An old one is read at once, and the try waits until it is known to be dead, or to live. */
+static void test_try_waits_until_an_old_session_is_judged(void **state)
+{
+    (void)state;
+    assert_false(dm_reg_watch_has_looked(watched, at(60), at(60)));
+    send(DM_REG_WATCH_READ, 60);
+    assert_false(dm_reg_watch_has_looked(watched, at(60), at(70)));
+    step_of(watched, DM_REG_WATCH_EV_SAME, 0, LEASE_MS, 80);
+    assert_false(dm_reg_watch_has_looked(watched, at(60), at(80)));
+    send(DM_REG_WATCH_KILL, 80);
+    assert_false(dm_reg_watch_has_looked(watched, at(60), at(85)));
+    step(DM_REG_WATCH_EV_CONFLICT, 0, 90);
+    assert_true(dm_reg_watch_has_looked(watched, at(60), at(90)));
+    assert_false(dm_reg_watch_has_looked(watched, at(91), at(91)));
+    send(DM_REG_WATCH_READ, 91);
+    step_of(watched, DM_REG_WATCH_EV_FOUND, 2, LEASE_MS, 92);
+    send(DM_REG_WATCH_KILL, 92);
+    step(DM_REG_WATCH_EV_KILLED, 0, 93);
+    assert_false(dm_reg_watch_has_looked(watched, at(91), at(93))); /* it is dead: the try does its step again */
+}
+
+/* A read without an age, or without an answer, shows all that there is to know now. */
+static void test_try_waits_for_one_answer_of_any_kind(void **state)
+{
+    (void)state;
+    assert_false(dm_reg_watch_has_looked(watched, at(60), at(60)));
+    send(DM_REG_WATCH_READ, 60);
+    step(DM_REG_WATCH_EV_UNKNOWN, 0, 70);
+    assert_true(dm_reg_watch_has_looked(watched, at(60), at(70)));
+    assert_false(dm_reg_watch_has_looked(watched, at(71), at(71)));
+    send(DM_REG_WATCH_READ, 71);
+    step(DM_REG_WATCH_EV_ABSENT, 0, 72);
+    assert_true(dm_reg_watch_has_looked(watched, at(71), at(72)));
+}
+
 /* ---- N9 ---------------------------------------------------------------------------------- */
 
 #define CROWD 16
@@ -293,6 +341,9 @@ int main(void)
         TEST(test_session_is_dead_when_its_value_says_so),
         TEST(test_absent_session_is_not_dead),
         TEST(test_absent_session_may_be_killed_at_once_where_sessions_expire),
+        TEST(test_try_believes_in_a_young_session_without_a_read),
+        TEST(test_try_waits_until_an_old_session_is_judged),
+        TEST(test_try_waits_for_one_answer_of_any_kind),
         TEST(test_waiter_watches_one_session_in_a_healthy_queue),
         TEST(test_waiter_watches_twice_as_many_while_none_beats),
         TEST(test_look_passes_over_the_dead),
