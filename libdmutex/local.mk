@@ -160,6 +160,8 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/store.h \
     libdmutex/registers/store_parts.h \
     libdmutex/registers/tasks.c \
+    libdmutex/registers/sweep.c \
+    libdmutex/registers/sweep.h \
     libdmutex/registers/turns.c \
     libdmutex/registers/value.c \
     libdmutex/registers/value.h \

@@ -54,6 +54,7 @@ unit_registers_tests = \
     tests/unit/test_mark \
     tests/unit/test_reg_keys \
     tests/unit/test_session \
+    tests/unit/test_sweep \
     tests/unit/test_values \
     tests/unit/test_versions \
     tests/unit/test_watched
@@ -597,6 +598,7 @@ registers_tests = \
     tests/registers/test_driver_controls \
     tests/registers/test_memory \
     tests/registers/test_store \
+    tests/registers/test_sweeps \
     tests/registers/test_view
 tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
 tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h

@@ -60,6 +60,9 @@ static void replied(struct dm_registers *registers, const struct dm_reg_request 
         break;
     case DM_REG_ASKED_LOOK:
         dm_registers_look_replied(registers, request, reply);
+        break;
+    case DM_REG_ASKED_SWEEP:
+        break;
     }
 }
 
@@ -116,6 +119,7 @@ static void on_ready(void *user, const char *identity)
     if (has_moved) {
         dm_registers_sessions_moved(registers);
         dm_registers_names_moved(registers);
+        dm_registers_sweep_moved(registers);
     }
     dm_reg_mark_begin(&registers->mark, identity);
 }

@@ -34,6 +34,7 @@ void dm_registers_run(struct dm_registers *registers)
     dm_registers_tell_names(registers);
     due_ns = dm_min64(due_ns, dm_registers_run_names(registers));
     dm_registers_renew_all(registers);
+    due_ns = dm_min64(due_ns, dm_registers_run_sweep(registers));
     dm_registers_flush(registers);
     if (registers->has_failed)
         due_ns = dm_min64(due_ns, now_ns + RETRY_NS);

@@ -34,7 +34,7 @@ static void end_item(struct dm_registers *registers, struct dm_reg_look *look)
         dm_reg_look_free(look);
     else if (look->done)
         look->done(registers, look);
-    else
+    else if (look->asker)
         dm_self_wake(look->asker);
 }
 

@@ -379,6 +379,7 @@ static void free_unused(struct dm_store *store)
         registers->requests = request->next;
         free(request);
     }
+    dm_reg_look_free(registers->sweep.look);
     dm_watch_free(&registers->led);
     dm_watch_free(&registers->probe);
     dm_bell_close(registers->bell);

@@ -14,6 +14,7 @@
  *   requests.c  requests to the driver
  *   look.c      reads outside the protocol: any keys at once, and lists of keys
  *   view.c      names and their data, for people
+ *   sweep.c     what nobody needs any more goes from the store
  *   outbox.c    answers and messages, until they are delivered
  *
  * Everything is guarded by the store's lock, and the driver is called under it.  Handlers and the host are called
@@ -28,6 +29,7 @@
 #include "registers/mark.h"
 #include "registers/session.h"
 #include "registers/store.h"
+#include "registers/sweep.h"
 #include "registers/watch.h"
 
 #define DM_REG_BUCKETS 256
@@ -158,7 +160,7 @@ struct dm_reg_name {
 
 /* Reads of keys that nobody in this process uses, for people and for the sweep. */
 struct dm_reg_look {
-    /* When the last answer has come: wakes the asker, who sleeps, or calls `done`, which frees the look. */
+    /* When the last answer has come: wakes the asker, who sleeps, or calls `done`, which frees the look; or neither. */
     struct dm_self *asker;
     void (*done)(struct dm_registers *registers, struct dm_reg_look *look);
     void *user;
@@ -183,7 +185,8 @@ enum dm_reg_asked {
     DM_REG_ASKED_WATCHED,
     DM_REG_ASKED_MARK,
     DM_REG_ASKED_NOTE,
-    DM_REG_ASKED_LOOK
+    DM_REG_ASKED_LOOK,
+    DM_REG_ASKED_SWEEP /* a swap of the sweep; its outcome does not matter */
 };
 
 #define DM_REG_NOTICES 64
@@ -216,6 +219,25 @@ struct dm_reg_request {
     struct dm_reg_session_id watched;
     struct dm_reg_look *look;
     int item; /* of the look */
+};
+
+enum dm_reg_sweep_phase { DM_REG_SWEEP_PAUSES, DM_REG_SWEEP_LISTS, DM_REG_SWEEP_READS };
+
+#define DM_REG_SWEEP_KEYS 50 /* that are listed, and then read, at once */
+
+struct dm_reg_sweep {
+    enum dm_reg_sweep_phase phase;
+    int64_t due_ns; /* PAUSES: when it begins or goes on; 0: not planned yet */
+    bool is_under_way;
+    bool is_of_names; /* sessions come first */
+    bool has_wrapped; /* from the first key on, up to where it began */
+    bool is_last;     /* READS: the last keys before that, or before the end */
+    int session_count;
+    char start[8]; /* anywhere in the middle */
+    char after[DM_REG_KEY_MAX + 1];
+    struct dm_reg_look *look;
+    char keys[DM_REG_SWEEP_KEYS][DM_REG_KEY_MAX + 1];
+    struct dm_reg_sweep_seen seen;
 };
 
 /* Reads go to the driver together, when all that is due in a turn is known. */
@@ -262,6 +284,7 @@ struct dm_registers {
     struct dm_reg_name *busy; /* names with tasks */
     struct dm_reg_renewal *renewals;
     int64_t sweep_ns; /* when an attempt may have been forgotten by the process */
+    struct dm_reg_sweep sweep;
 
     struct dm_reg_request *requests, **last_request;
     uint64_t last_ticket;
@@ -532,6 +555,14 @@ enum dm_verdict dm_registers_view(struct dm_registers *registers, struct dm_view
 
 /* INFO: takes the value that was read, and answers: at once, or after a look at the holder's session. */
 void dm_registers_inform(struct dm_registers *registers, struct dm_reg_task *task, struct dm_reg_name_value *value);
+
+/* ---- sweep.c ----------------------------------------------------------------------------- */
+
+/* Goes on with the sweep if it is due.  Returns when that is. */
+int64_t dm_registers_run_sweep(struct dm_registers *registers);
+
+/* The store has other data. */
+void dm_registers_sweep_moved(struct dm_registers *registers);
 
 /* ---- turns.c ----------------------------------------------------------------------------- */
 
