@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "registers/apply.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "store/store.h"
 
 /* Flags of entries during a step. */
 enum {
@@ -146,6 +149,11 @@ static void tell_holders(struct work *work, int hold_count)
     }
 }
 
+static uint64_t now_ms(const struct dm_reg_step *step)
+{
+    return step->clock_us > DM_TOKEN_EPOCH_US ? (uint64_t)(step->clock_us - DM_TOKEN_EPOCH_US) / 1000 : 0;
+}
+
 /* ---- ends -------------------------------------------------------------------------------- */
 
 /*
@@ -162,21 +170,55 @@ static void leave(struct work *work, int index)
     work->ret->is_changed = true;
 }
 
+/* What sort of process this is, as far as the caller knows. */
+static const char *label_of(const struct work *work, const struct dm_reg_session_id *id)
+{
+    const struct dm_reg_step *step = work->step;
+    int i = 0;
+
+    if (memcmp(id->uuid, step->me.session.uuid, sizeof id->uuid) == 0)
+        return step->label;
+    while (i < step->dead_count && !dm_reg_session_id_equals(&step->dead[i], id))
+        i++;
+    return i < step->dead_count && step->dead_labels ? step->dead_labels[i] : NULL;
+}
+
+/* A hold ends.  Unless somebody holds after this step, people see it as the last one. */
+static void end_with(struct work *work, int index, unsigned how)
+{
+    const struct dm_reg_entry *entry = &work->value->entries[index];
+    const char *label = label_of(work, session_of(work->value, index));
+    struct dm_reg_last *last = &work->value->last;
+    uint64_t now = now_ms(work->step);
+
+    leave(work, index);
+    *last = (struct dm_reg_last){ .is_known = true,
+                                  .how = how,
+                                  .thread = entry->thread,
+                                  .since_ms = entry->since_ms,
+                                  .held_ms = now > entry->since_ms && entry->since_ms ? now - entry->since_ms : 0 };
+    if (work->step->act == DM_REG_RELEASE && work->step->held_ms > 0 && is_same(work->value, index, &work->step->me))
+        last->held_ms = (uint64_t)work->step->held_ms;
+    snprintf(last->label, sizeof last->label, "%s", label && label[0] ? label : "?");
+}
+
 /* N12: the swap that ends the hold notes the death. */
-static void die(struct work *work, int index)
+static void die(struct work *work, int index, unsigned how)
 {
     if (is_whole(work->value, &work->value->entries[index]))
         work->value->health = DM_REG_OWNER_DIED;
-    leave(work, index);
+    end_with(work, index, how);
 }
 
 /* The session of an attempt is no more.  A hold ends as a death, unless perhaps nobody was inside. */
 static void orphan(struct work *work, int index)
 {
-    if (index < work->value->hold_count && !(work->value->entries[index].flags & DM_REG_KEPT))
-        die(work, index);
-    else
+    if (index >= work->value->hold_count)
         leave(work, index);
+    else if (work->value->entries[index].flags & DM_REG_KEPT)
+        end_with(work, index, DM_END_UNLOCKED);
+    else
+        die(work, index, DM_END_DIED);
 }
 
 /* Nobody can hold it any more: everybody is sent away, and asks again. */
@@ -196,11 +238,11 @@ static void end_hold(struct work *work, int index, enum dm_end end)
     struct dm_reg_entry *entry = &work->value->entries[index];
 
     if (end == DM_END_DIED) {
-        die(work, index);
+        die(work, index, DM_END_DIED);
         return;
     }
     entry->flags &= (uint8_t)~DM_REG_CARRIES;
-    leave(work, index);
+    end_with(work, index, end);
     if (end == DM_END_NOT_RECOVERABLE && is_whole(work->value, entry))
         give_up_for_ever(work);
 }
@@ -225,11 +267,6 @@ static uint64_t next_arrival(struct dm_reg_name_value *value)
     if (value->arrival < DM_REG_NUMBER_LIMIT - 1)
         value->arrival++;
     return value->arrival;
-}
-
-static uint64_t now_ms(const struct dm_reg_step *step)
-{
-    return step->clock_us > DM_TOKEN_EPOCH_US ? (uint64_t)(step->clock_us - DM_TOKEN_EPOCH_US) / 1000 : 0;
 }
 
 /* The session of the caller, in the table; there is room for it. */
@@ -642,7 +679,7 @@ static void act_force(struct work *work)
     }
     for (int i = first; i < end; i++) {
         tell(work, i, DM_REG_NEWS_LOST);
-        die(work, i);
+        die(work, i, DM_END_BROKEN);
     }
     if (first < end && has_tokens(value))
         value->token++;

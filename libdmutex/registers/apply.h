@@ -84,6 +84,10 @@ struct dm_reg_step {
     int owed_count;
     const struct dm_reg_session_id *dead; /* sessions that are known to be dead (S2) */
     int dead_count;
+    /* For people: what sort of process `me` is, and the dead.  NULL: not known. */
+    const char *label;
+    const char *const *dead_labels;
+    int64_t held_ms; /* RELEASE: how long the hold lasted; 0: the value tells */
     /* All attempts of this process about this name that are not over (N7).  NULL: not told. */
     const uint64_t *known;
     int known_count;

@@ -74,6 +74,7 @@ static bool take_release(struct dm_registers *registers, struct dm_reg_attempt *
         if (!task)
             return false;
         task->end = question->release.end;
+        task->held_ms = question->release.held_ms;
     }
     dm_reg_attempt_note_no_hold(attempt);
     attempt->is_ending = true;

@@ -204,6 +204,7 @@ static void send_watched(struct dm_registers *registers, struct dm_reg_watched *
     memset(value, 0, sizeof *value);
     value->is_dead = true;
     value->dead_us = dm_registers_wall_us(registers);
+    snprintf(value->label, sizeof value->label, "%s", watched->label);
     dm_reg_watch_send(watched, want);
     if (want == DM_REG_WATCH_KILL) {
         request.is_swap = true;
@@ -229,7 +230,7 @@ static void see_watched(struct dm_registers *registers, struct dm_reg_watched *w
     else if (reply->size == 0)
         event.kind = DM_REG_WATCH_EV_ABSENT;
     else if (dm_reg_session_decode(reply->value, reply->size, value, &reason) == 0)
-        event.is_dead = value->is_dead;
+        event.is_dead = value->is_dead, event.label = value->label;
     else
         event.kind = DM_REG_WATCH_EV_UNKNOWN;
     step_watched(registers, watched, &event);

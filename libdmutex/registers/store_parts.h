@@ -108,6 +108,7 @@ struct dm_reg_task {
     struct dm_reg_batch *batch;     /* NULL: nobody waits for the answer */
     int index;                      /* in the batch */
     enum dm_end end;
+    int64_t held_ms; /* RELEASE: how long the hold lasted, for people; 0: not told */
     enum dm_mark mark;
     uint64_t seen, arrival;
     uint64_t asker;    /* INFO: the attempt that asks; 0: none */

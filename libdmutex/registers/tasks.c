@@ -46,6 +46,7 @@ static int compare_numbers(const void *one, const void *other)
 /* What a step knows beside the value: lists of its own, which the caller frees. */
 struct knowledge {
     struct dm_reg_session_id *dead;
+    const char **dead_labels;
     uint64_t *known;
 };
 
@@ -57,17 +58,23 @@ static bool learn(const struct dm_registers *registers, const struct dm_reg_name
     for (const struct dm_reg_attempt *attempt = name->attempts; attempt; attempt = attempt->next)
         count++;
     knowledge->dead = malloc((size_t)(value->session_count + 1) * sizeof knowledge->dead[0]);
+    knowledge->dead_labels = malloc((size_t)(value->session_count + 1) * sizeof knowledge->dead_labels[0]);
     knowledge->known = malloc((size_t)(count + 1) * sizeof knowledge->known[0]);
-    if (!knowledge->dead || !knowledge->known)
+    if (!knowledge->dead || !knowledge->dead_labels || !knowledge->known)
         return false;
     for (int i = 0; i < value->session_count; i++) {
-        if (dm_reg_watch_is_dead(&registers->watch, &value->sessions[i].id))
-            knowledge->dead[step->dead_count++] = value->sessions[i].id;
+        const struct dm_reg_watched *watched = dm_reg_watch_find(&registers->watch, &value->sessions[i].id);
+
+        if (!watched || !watched->is_dead)
+            continue;
+        knowledge->dead_labels[step->dead_count] = watched->label;
+        knowledge->dead[step->dead_count++] = value->sessions[i].id;
     }
     for (const struct dm_reg_attempt *attempt = name->attempts; attempt; attempt = attempt->next)
         knowledge->known[step->known_count++] = attempt->number;
     qsort(knowledge->known, (size_t)step->known_count, sizeof knowledge->known[0], compare_numbers);
     step->dead = knowledge->dead;
+    step->dead_labels = knowledge->dead_labels;
     step->known = knowledge->known;
     return true;
 }
@@ -87,11 +94,15 @@ static struct dm_reg_step step_of(const struct dm_registers *registers, const st
                                 .quiet_ms = dm_reg_mark_quiet_ms(&registers->mark),
                                 .seen = task->seen,
                                 .clock_us = dm_registers_wall_us(registers),
+                                .label = registers->ident->label,
+                                .held_ms = task->held_ms,
                                 .owed = task->owed,
                                 .owed_count = task->owed_count };
 
     if (task->note) {
         step.me = task->note->ref;
+        if (memcmp(step.me.session.uuid, registers->uuid, sizeof registers->uuid) != 0)
+            step.label = task->note->value.label;
         return step;
     }
     if (!attempt) {
@@ -386,7 +397,7 @@ static enum dm_reg_progress do_step(struct dm_registers *registers, struct dm_re
 {
     struct dm_reg_step step = step_of(registers, task);
     struct dm_reg_result result = { .notices = registers->notices, .notice_room = DM_REG_NOTICES };
-    struct knowledge knowledge = { NULL, NULL };
+    struct knowledge knowledge = { NULL, NULL, NULL };
     enum dm_reg_progress progress = DM_REG_TASK_MOVES;
     bool has_learnt = learn(registers, task->name, value, &step, &knowledge);
 
@@ -394,6 +405,7 @@ static enum dm_reg_progress do_step(struct dm_registers *registers, struct dm_re
     if (has_learnt)
         dm_reg_apply(value, &step, &result);
     free(knowledge.dead);
+    free(knowledge.dead_labels);
     free(knowledge.known);
     task->answer = result.answer;
     if (!has_learnt || result.answer.verdict == DM_SAYS_NO_MEMORY)

@@ -6,6 +6,7 @@
 
 #include "base/block.h"
 #include "core/hold.h"
+#include "store/store.h"
 
 /* The letter after the version; another form of a value gets another letter. */
 enum { FORM_NAME = 'n', FORM_SESSION = 's', FORM_DEAD_SESSION = 'd', FORM_MARK = 'm', FORM_BINDING = 'c' };
@@ -298,12 +299,19 @@ void dm_reg_name_tidy(struct dm_reg_name_value *value)
     }
     value->session_count = sessions;
     value->condition_count = conditions;
+    value->last.is_known = value->last.is_known && value->hold_count == 0;
 }
 
 /* ---- a name: encoding -------------------------------------------------------------------- */
 
 /* Beside the flags of an entry: its weight is another one than 1, and follows. */
 #define HAS_WEIGHT 16
+
+/* Beside the health: the last hold follows after everything else. */
+#define HAS_LAST 4
+
+/* Of a process that nobody knows. */
+#define NO_LABEL "?"
 
 static uint64_t oldest_ms(const struct dm_reg_name_value *value)
 {
@@ -346,6 +354,15 @@ static void put_entry(struct writer *writer, const struct dm_reg_name_value *val
     put_number(writer, index < value->hold_count ? value->token - entry->token : entry->arrival - before);
 }
 
+static void put_last(struct writer *writer, const struct dm_reg_last *last)
+{
+    put_byte(writer, (uint8_t)last->how);
+    put_number(writer, last->thread);
+    put_number(writer, last->since_ms);
+    put_number(writer, last->held_ms);
+    put_text(writer, last->label[0] ? last->label : NO_LABEL);
+}
+
 size_t dm_reg_name_encode(const struct dm_reg_name_value *value, void *to, size_t room)
 {
     struct writer writer = { to, room, 0 };
@@ -357,7 +374,7 @@ size_t dm_reg_name_encode(const struct dm_reg_name_value *value, void *to, size_
     put_number(&writer, value->capacity);
     put_number(&writer, value->token);
     put_number(&writer, value->arrival);
-    put_byte(&writer, (uint8_t)value->health);
+    put_byte(&writer, (uint8_t)(value->health | (value->last.is_known ? HAS_LAST : 0)));
     put_number(&writer, oldest);
     put_number(&writer, (uint64_t)value->session_count);
     put_number(&writer, (uint64_t)value->condition_count);
@@ -373,6 +390,8 @@ size_t dm_reg_name_encode(const struct dm_reg_name_value *value, void *to, size_
 
         put_entry(&writer, value, i, is_first || i == 0 ? 0 : value->entries[i - 1].arrival, oldest);
     }
+    if (value->last.is_known)
+        put_last(&writer, &value->last);
     return writer.size;
 }
 
@@ -472,6 +491,8 @@ static struct head get_head(struct reader *reader, struct dm_reg_name_value *val
     value->token = get_number(reader, DM_TOKEN_LIMIT - 1);
     value->arrival = get_number(reader, DM_REG_NUMBER_LIMIT - 1);
     health = get_byte(reader);
+    value->last.is_known = health & HAS_LAST;
+    health &= (uint8_t)~HAS_LAST;
     if (kind >= DM_REG_KIND_COUNT || health > DM_REG_NOT_RECOVERABLE || !value->capacity ||
         (kind == DM_REG_MUTEX && value->capacity != 1) ||
         (kind == DM_REG_RWLOCK && value->capacity != DM_REG_RWLOCK_CAPACITY))
@@ -508,6 +529,19 @@ static void check_whole(struct reader *reader, struct dm_reg_name_value *value, 
         set_fault(reader, "it is not recoverable, and somebody waits");
 }
 
+static void get_last(struct reader *reader, struct dm_reg_name_value *value)
+{
+    struct dm_reg_last *last = &value->last;
+
+    last->how = get_byte(reader);
+    last->thread = get_number(reader, DM_REG_NUMBER_LIMIT - 1);
+    last->since_ms = get_number(reader, DM_REG_NUMBER_LIMIT - 1);
+    last->held_ms = get_number(reader, DM_REG_NUMBER_LIMIT - 1);
+    get_text(reader, last->label, sizeof last->label);
+    if (last->how > DM_END_BROKEN || value->hold_count)
+        set_fault(reader, "the last hold in it is none");
+}
+
 /* Called with the counts of the entries set, and memory for all. */
 static void get_rest(struct reader *reader, struct dm_reg_name_value *value, const struct head *head)
 {
@@ -525,6 +559,8 @@ static void get_rest(struct reader *reader, struct dm_reg_name_value *value, con
         get_entry(reader, value, i, before, head->oldest);
         before = value->entries[i].arrival;
     }
+    if (value->last.is_known && !reader->fault)
+        get_last(reader, value);
     if (!reader->fault)
         check_whole(reader, value, head->oldest);
 }
@@ -566,6 +602,7 @@ size_t dm_reg_session_encode(const struct dm_reg_session_value *value, uint8_t t
     put_head(&writer, &value->version, value->is_dead ? FORM_DEAD_SESSION : FORM_SESSION);
     if (value->is_dead) {
         put_number(&writer, (uint64_t)value->dead_us);
+        put_text(&writer, value->label[0] ? value->label : NO_LABEL);
         return writer.size;
     }
     put_number(&writer, value->beat);
@@ -598,10 +635,12 @@ int dm_reg_session_decode(const void *bytes, size_t size, struct dm_reg_session_
 
     value.is_dead = reader.left && *reader.at == FORM_DEAD_SESSION;
     get_form(&reader, value.is_dead ? FORM_DEAD_SESSION : FORM_SESSION);
-    if (value.is_dead)
+    if (value.is_dead) {
         value.dead_us = (int64_t)get_number(&reader, DM_REG_NUMBER_LIMIT - 1);
-    else
+        get_text(&reader, value.label, sizeof value.label);
+    } else {
         get_living(&reader, &value);
+    }
     result = finish(&reader, ret_reason);
     if (result == 0)
         *ret_value = value;

@@ -80,6 +80,16 @@ enum dm_reg_health {
     DM_REG_NOT_RECOVERABLE /* nobody holds, waits or sleeps */
 };
 
+/* The last hold of a free lock, for people. */
+struct dm_reg_last {
+    bool is_known;
+    unsigned how; /* an enum dm_end, or DM_END_BROKEN */
+    uint64_t thread;
+    uint64_t since_ms; /* as of an entry */
+    uint64_t held_ms;
+    char label[DM_LABEL_ROOM]; /* of its session; "?": not known */
+};
+
 /*
  * The value of a name.  `entries` has the holds, then the queue, then the sleepers.  So the head of the queue comes to
  * hold by a shift of the border, and all three grow in one array.  Queue and sleepers are in the order of arrival.
@@ -92,6 +102,7 @@ struct dm_reg_name_value {
     uint64_t token;   /* the last one given */
     uint64_t arrival; /* the last number given */
     enum dm_reg_health health;
+    struct dm_reg_last last; /* only while nobody holds */
 
     struct dm_reg_table_session *sessions;
     int session_count;
@@ -122,7 +133,10 @@ int dm_reg_name_decode(struct dm_reg_name_value *value, const void *bytes, size_
 /* Returns the size.  If that is above `room`, the bytes in `to` mean nothing, and `to` may be NULL with room 0. */
 size_t dm_reg_name_encode(const struct dm_reg_name_value *value, void *to, size_t room);
 
-/* Removes sessions and conditions that no entry names from the tables.  A value is tidy before it is encoded. */
+/*
+ * Removes sessions and conditions that no entry names from the tables, and the last hold if somebody holds now.  A
+ * value is tidy before it is encoded.
+ */
 void dm_reg_name_tidy(struct dm_reg_name_value *value);
 
 bool dm_reg_session_id_equals(const struct dm_reg_session_id *one, const struct dm_reg_session_id *other);
@@ -138,10 +152,10 @@ bool dm_reg_is_condition(const char *key);
 struct dm_reg_session_value {
     struct dm_reg_version version;
     bool is_dead;
+    char label[DM_LABEL_ROOM]; /* for people: "<pid> <host> <program>"; dead: "?" if not known */
     int64_t dead_us; /* dead: when somebody wrote so, by the wall clock, since 1970; nothing below is set then */
     uint64_t beat;
     uint32_t lease_ms;
-    char label[DM_LABEL_ROOM]; /* for people: "<pid> <host> <program>" */
     uint64_t broken[DM_REG_NOTES_MAX];
     int broken_count;
 };

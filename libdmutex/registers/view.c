@@ -151,6 +151,42 @@ static void fill_info(const struct moment *moment, const struct dm_reg_name_valu
         ret_info->shown.health = DM_REG_OWNER_DIED;
 }
 
+static void read_last_label(const char *label, struct dm_last *last)
+{
+    sscanf(label, "%" SCNu32 " %64s %32s", &last->pid, last->host, last->program);
+    last->is_known = last->program[0];
+}
+
+/* A holder that is over held until its lease ended: it was heard of a lease before that, at the latest. */
+static struct dm_last last_of(const struct moment *moment, const struct dm_reg_name_value *value,
+                              const struct process *holder)
+{
+    struct dm_last last = { 0 };
+    uint64_t from_ms = value->last.since_ms;
+
+    if (holder) {
+        const struct dm_reg_entry *hold = &value->entries[0];
+
+        from_ms = hold->since_ms;
+        last = (struct dm_last){ .is_known = holder->program[0],
+                                 .thread = dm_self_tid(hold->thread),
+                                 .pid = holder->pid,
+                                 .how = hold->flags & DM_REG_KEPT ? DM_END_UNLOCKED : DM_END_DIED };
+        snprintf(last.host, sizeof last.host, "%s", holder->host);
+        snprintf(last.program, sizeof last.program, "%s", holder->program);
+        last.ago_ms = dm_max64(0, holder->age_ms - (int64_t)holder->id.lease_ms);
+        last.held_ms = dm_max64(0, since_ms(moment, from_ms) - last.ago_ms);
+    } else if (value->last.is_known) {
+        last.thread = dm_self_tid(value->last.thread);
+        last.how = value->last.how;
+        last.held_ms = (int64_t)value->last.held_ms;
+        last.ago_ms = dm_max64(0, since_ms(moment, from_ms) - last.held_ms);
+        read_last_label(value->last.label, &last);
+    }
+    last.from_us = DM_TOKEN_EPOCH_US + (int64_t)from_ms * 1000;
+    return last;
+}
+
 /* ---- INFO --------------------------------------------------------------------------------- */
 
 /* An INFO whose holder's session is still to be read. */
@@ -465,6 +501,8 @@ static void tell_mutex(struct visit *visit, const char *name, const struct dm_re
     if (seen.info.shown.locked) {
         seen.lease_ms = holder->id.lease_ms;
         seen.is_kept = value->entries[0].flags & DM_REG_KEPT;
+    } else {
+        seen.last = last_of(&visit->moment, value, holder);
     }
     for (int i = 0; i < value->queue_count; i++)
         add_waiter(visit, value, value->hold_count + i, &seen);

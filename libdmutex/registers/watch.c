@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "registers/watch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,8 @@ bool dm_reg_watch_step(const struct dm_reg_watch *watch, struct dm_reg_watched *
     switch (event->kind) {
     case DM_REG_WATCH_EV_FOUND:
         watched->is_dead = watched->is_dead || event->is_dead;
+        if (event->label)
+            snprintf(watched->label, sizeof watched->label, "%s", event->label);
         see(watched, &event->version, now_ns);
         judge(watch, watched, event->age_ms, now_ns);
         break;

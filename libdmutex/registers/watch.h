@@ -39,6 +39,7 @@ struct dm_reg_watched {
     int64_t alive_ns;   /* by its age, nobody may kill it before; 0: the age is not known */
     int64_t wanted_ns;  /* when somebody last asked for it */
     enum dm_reg_watch_want under_way;
+    char label[DM_LABEL_ROOM]; /* for people; "": not seen */
 };
 
 #define DM_REG_WATCH_BUCKETS 64
@@ -62,7 +63,8 @@ struct dm_reg_watch_event {
     enum dm_reg_watch_event_kind kind;
     bool is_dead;
     struct dm_reg_version version;
-    int64_t age_ms; /* the version's, by the store's clock, at least; -1: not known */
+    int64_t age_ms;    /* the version's, by the store's clock, at least; -1: not known */
+    const char *label; /* FOUND: the value's; NULL: none */
 };
 
 void dm_reg_watch_init(struct dm_reg_watch *watch, bool expires);

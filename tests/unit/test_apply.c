@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* registers/apply: the lock protocol of one name.  Each step is done twice, and each value passes through its bytes. */
 #include "name_steps.h"
+#include "store/store.h"
 
 /* ---- the table --------------------------------------------------------------------------- */
 
@@ -321,6 +322,73 @@ static void test_owner_is_told_of_a_death_when_it_is_robust(void **state)
     step.is_robust = true;
     go();
     assert_false(result.answer.is_owner_dead);
+}
+
+/* ---- the last hold ------------------------------------------------------------------------ */
+
+static void assert_last(unsigned how, const char *label, uint64_t held_ms)
+{
+    assert_true(name.last.is_known);
+    assert_int_equal(name.last.how, how);
+    assert_string_equal(name.last.label, label);
+    assert_int_equal(name.last.held_ms, held_ms);
+}
+
+/* People see who had a free lock, for how long, and how that ended, until somebody holds it again. */
+static void test_free_lock_remembers_its_last_hold(void **state)
+{
+    uint64_t since_ms;
+
+    (void)state;
+    on("a1 | |", DM_REG_RELEASE, "a1");
+    since_ms = name.entries[0].since_ms;
+    step.label = "7 host program";
+    step.clock_us = DM_TOKEN_EPOCH_US + ((int64_t)since_ms + 1500) * 1000;
+    go();
+    assert_last(DM_END_UNLOCKED, "7 host program", since_ms ? 1500 : 0);
+    assert_int_equal(name.last.since_ms, since_ms);
+    step = step_by(DM_REG_ACQUIRE, "b2");
+    go();
+    assert_false(name.last.is_known);
+    on("a1 | |", DM_REG_RELEASE, "a1");
+    step.label = "7 host program";
+    step.held_ms = 12; /* without the time for which the process kept it */
+    go();
+    assert_last(DM_END_UNLOCKED, "7 host program", 12);
+    on("a1 | b2 |", DM_REG_RELEASE, "a1");
+    go();
+    assert_false(name.last.is_known); /* b2 holds */
+    on("a1 | b2 |", DM_REG_RELEASE, "b2");
+    go();
+    assert_false(name.last.is_known);
+}
+
+/* The holder has died, or was broken: its label is that of its own session, as far as somebody has seen it. */
+static void test_last_hold_tells_how_it_ended(void **state)
+{
+    struct dm_reg_session_id dead = session_of_letter('a');
+    const char *label = "8 there other";
+
+    (void)state;
+    on("a1 | |", DM_REG_SERVE, "");
+    step.dead = &dead;
+    step.dead_count = 1;
+    step.dead_labels = &label;
+    step.label = "7 host program";
+    go();
+    assert_int_equal(name.last.how, DM_END_DIED);
+    assert_string_equal(name.last.label, label);
+    on("a1k | |", DM_REG_SERVE, "");
+    step.dead = &dead;
+    step.dead_count = 1;
+    go();
+    assert_int_equal(name.last.how, DM_END_UNLOCKED);
+    assert_string_equal(name.last.label, "?");
+    on("a1 | |", DM_REG_FORCE, "a1");
+    step.label = label;
+    go();
+    assert_int_equal(name.last.how, DM_END_BROKEN);
+    assert_string_equal(name.last.label, label);
 }
 
 /* As many wait as may, and no more; those who wake up come on top. */
@@ -729,6 +797,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiter_has_its_old_place_when_it_comes_back, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_answer_says_what_the_value_shows, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_owner_is_told_of_a_death_when_it_is_robust, empty_name, free_name),
+        cmocka_unit_test_setup_teardown(test_free_lock_remembers_its_last_hold, empty_name, free_name),
+        cmocka_unit_test_setup_teardown(test_last_hold_tells_how_it_ended, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_acquire_is_full_when_ten_thousand_wait, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_wait_is_full_when_there_are_too_many_sleepers_or_conditions, empty_name,
                                         free_name),

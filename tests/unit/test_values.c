@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "random.h"
+#include "store/store.h"
 
 static struct dm_reg_name_value name;
 
@@ -471,10 +472,10 @@ static void test_session_comes_back_when_it_lives(void **state)
     assert_int_equal(dm_reg_session_decode(small, size + 1, &back, &why), EBADMSG);
 }
 
-/* A dead session has the time of its death, and nothing else. */
+/* A dead session has the time of its death, and its label for people. */
 static void test_session_comes_back_when_it_is_dead(void **state)
 {
-    struct dm_reg_session_value value = { .is_dead = true, .dead_us = NOW_US }, back;
+    struct dm_reg_session_value value = { .is_dead = true, .dead_us = NOW_US, .label = "1 host program" }, back;
     size_t size;
 
     (void)state;
@@ -484,6 +485,37 @@ static void test_session_comes_back_when_it_is_dead(void **state)
     assert_memory_equal(&back, &value, sizeof value);
     for (size_t cut = 0; cut < size; cut++)
         assert_int_equal(dm_reg_session_decode(small, cut, &back, &why), EBADMSG);
+}
+
+/* One that nobody has seen alive has no label. */
+static void test_dead_session_needs_no_label(void **state)
+{
+    struct dm_reg_session_value value = { .is_dead = true, .dead_us = NOW_US }, back;
+
+    (void)state;
+    value.version = dm_reg_writer_next(&names_writer);
+    assert_int_equal(dm_reg_session_decode(small, dm_reg_session_encode(&value, small), &back, &why), 0);
+    assert_string_equal(back.label, "?");
+}
+
+/* The last hold of a free lock comes back; beside a holder there is none. */
+static void test_last_hold_comes_back(void **state)
+{
+    struct dm_reg_name_value value = { .identity = 1, .capacity = 1, .token = 5, .arrival = 1 }, back;
+    uint8_t bytes[200];
+    size_t size;
+
+    (void)state;
+    value.version = dm_reg_writer_next(&names_writer);
+    value.last = (struct dm_reg_last){ true, DM_END_BROKEN, 3, 1000, 50, "1 host program" };
+    size = dm_reg_name_encode(&value, bytes, sizeof bytes);
+    assert_int_equal(dm_reg_name_decode(&back, bytes, size, &why), 0);
+    assert_memory_equal(&back.last, &value.last, sizeof back.last);
+    for (size_t cut = 1; cut < size; cut++)
+        assert_int_equal(dm_reg_name_decode(&back, bytes, cut, &why), EBADMSG);
+    value.last.how = DM_END_BROKEN + 1;
+    size = dm_reg_name_encode(&value, bytes, sizeof bytes);
+    assert_int_equal(dm_reg_name_decode(&back, bytes, size, &why), EBADMSG);
 }
 
 /* A session without a lease, with a wild number of notes, or in the form of a name, is none. */
@@ -555,6 +587,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_name_keeps_what_is_used_when_it_is_tidied, begin, end),
         cmocka_unit_test_setup_teardown(test_session_comes_back_when_it_lives, begin, end),
         cmocka_unit_test_setup_teardown(test_session_comes_back_when_it_is_dead, begin, end),
+        cmocka_unit_test_setup_teardown(test_dead_session_needs_no_label, begin, end),
+        cmocka_unit_test_setup_teardown(test_last_hold_comes_back, begin, end),
         cmocka_unit_test_setup_teardown(test_session_is_refused_when_it_is_not_ours, begin, end),
         cmocka_unit_test_setup_teardown(test_mark_comes_back, begin, end),
         cmocka_unit_test_setup_teardown(test_binding_comes_back, begin, end),
