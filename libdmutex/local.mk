@@ -153,6 +153,7 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/outbox.c \
     libdmutex/registers/questions.c \
     libdmutex/registers/requests.c \
+    libdmutex/registers/rest.c \
     libdmutex/registers/session.c \
     libdmutex/registers/session.h \
     libdmutex/registers/sessions.c \

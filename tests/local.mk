@@ -112,6 +112,7 @@ EXTRA_DIST += tests/unit/attempts.h tests/unit/hold_clock.h tests/unit/name_step
 if HAVE_POSTGRES
 postgres_tests = \
     tests/registers/test_postgres \
+    tests/registers/test_postgres_forks \
     tests/registers/test_postgres_suite
 $(postgres_tests): private LDADD = tests/registers/libpg.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
 $(postgres_tests): tests/registers/libpg.la tests/registers/libdriver.la libdmutex/libpostgres-driver.la $(up_to_api)
@@ -123,6 +124,9 @@ tests_registers_libpg_la_SOURCES = \
     tests/registers/pgserver.c \
     tests/registers/pgserver.h
 tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_test_postgres_forks_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_test_postgres_forks_SOURCES = tests/registers/test_postgres_forks.c tests/registers/forks.c tests/registers/forks.h
+tests_registers_test_postgres_forks_LDADD = tests/registers/libprocess.la tests/registers/libmemory.la $(LDADD)
 tests_registers_test_postgres_suite_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_registers_test_postgres_suite_LDADD = tests/registers/libdriver.la $(LDADD)
 
@@ -596,12 +600,15 @@ tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 # drivers of register stores
 registers_tests = \
     tests/registers/test_driver_controls \
+    tests/registers/test_forks \
     tests/registers/test_memory \
+    tests/registers/test_rests \
     tests/registers/test_store \
     tests/registers/test_sweeps \
     tests/registers/test_view
 tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
 tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h
+tests_registers_test_forks_SOURCES = tests/registers/test_forks.c tests/registers/forks.c tests/registers/forks.h
 tests_registers_libprocess_la_SOURCES = tests/registers/process.c tests/registers/process.h
 $(registers_tests): private LDADD = tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la $(test_libs) $(up_to_registers)
 $(registers_tests): tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la $(up_to_registers)

@@ -111,7 +111,8 @@ static void on_ready(void *user, const char *identity)
     struct dm_registers *registers = user;
     bool has_moved = registers->identity_number && strcmp(registers->identity, identity) != 0;
 
-    registers->traffic.reconnects += registers->identity_number != 0;
+    registers->traffic.reconnects += registers->identity_number != 0 && !registers->is_resting;
+    registers->is_resting = false;
     registers->is_connected = true;
     registers->down_reason[0] = '\0';
     snprintf(registers->identity, sizeof registers->identity, "%s", identity);

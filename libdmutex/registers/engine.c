@@ -35,6 +35,7 @@ void dm_registers_run(struct dm_registers *registers)
     due_ns = dm_min64(due_ns, dm_registers_run_names(registers));
     dm_registers_renew_all(registers);
     due_ns = dm_min64(due_ns, dm_registers_run_sweep(registers));
+    due_ns = dm_min64(due_ns, dm_registers_run_rest(registers));
     dm_registers_flush(registers);
     if (registers->has_failed)
         due_ns = dm_min64(due_ns, now_ns + RETRY_NS);
@@ -94,6 +95,16 @@ bool dm_registers_has_changed(struct dm_registers *registers)
     if (registers->has_leader || registers->is_left_to_leader)
         return registers->due_ns < registers->loop_due_ns;
     return registers->loop_sum != sum || registers->probe.due_ns < registers->loop_due_ns;
+}
+
+/* An ended store keeps no descriptor, once nobody polls it. */
+void dm_registers_close_bell(struct dm_registers *registers)
+{
+    dm_assert_held(DM_RANK_REGISTERS);
+    if (!registers->is_ended || registers->has_leader)
+        return;
+    dm_bell_close(registers->bell);
+    registers->bell = DM_BELL_GONE;
 }
 
 /* ---- delivery ------------------------------------------------------------------------------ */

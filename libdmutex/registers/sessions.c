@@ -139,7 +139,7 @@ static bool run_own(struct dm_registers *registers, struct dm_reg_own *own, int6
     bool is_idle = own->session.references == 0 && own->attempts == 0;
 
     step_own(own, DM_REG_SESSION_EV_TIME);
-    if (is_idle && (registers->is_closing || own->session.phase == DM_REG_SESSION_PAST))
+    if (is_idle && (registers->is_closing || registers->is_idle || own->session.phase == DM_REG_SESSION_PAST))
         dm_reg_session_step(
             &own->session,
             &(struct dm_reg_session_event){ .kind = DM_REG_SESSION_EV_CLOSED, .may_delete = registers->is_settled },

@@ -73,6 +73,7 @@ static bool submit(struct dm_store *store, const struct dm_question *questions, 
         return false;
     *batch = (struct dm_reg_batch){ .done = done, .user = user, .count = count, .left = count };
     lock(registers);
+    dm_registers_note_use(registers);
     if (!registers->is_ready || registers->is_ended) {
         registers->driver->ops->want(registers->driver);
         if (questions->op == DM_OP_RELEASE)
@@ -123,6 +124,7 @@ static void want(struct dm_store *store, const struct dm_place *place, enum dm_w
     (void)place;
     (void)way;
     lock(registers);
+    dm_registers_note_use(registers);
     registers->driver->ops->want(registers->driver);
     unlock(registers);
 }
@@ -233,6 +235,7 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
     bool is_needed = registers->host.is_in_need(registers->host.user, &lease_ms);
 
     lock(registers);
+    registers->is_needed = is_needed;
     if (is_needed && !registers->is_connected && !registers->is_ended)
         registers->driver->ops->want(registers->driver);
     dm_registers_watch(registers, watch);
@@ -305,6 +308,7 @@ static void end(struct dm_store *store)
         registers->is_ended = true;
         registers->is_final = true;
         dm_registers_wake_all(registers);
+        dm_registers_close_bell(registers);
     }
     unlock(registers);
     dm_registers_deliver(registers);
@@ -331,6 +335,8 @@ static void fork_child(struct dm_store *store)
     registers->is_connected = registers->is_ready = false;
     registers->is_ended = registers->is_final = true;
     registers->driver->ops->forget(registers->driver);
+    dm_bell_close(registers->bell);
+    registers->bell = DM_BELL_GONE;
 }
 
 static void free_names(struct dm_registers *registers)

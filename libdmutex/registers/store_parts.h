@@ -15,6 +15,7 @@
  *   look.c      reads outside the protocol: any keys at once, and lists of keys
  *   view.c      names and their data, for people
  *   sweep.c     what nobody needs any more goes from the store
+ *   rest.c      an idle process closes its connection
  *   outbox.c    answers and messages, until they are delivered
  *
  * Everything is guarded by the store's lock, and the driver is called under it.  Handlers and the host are called
@@ -267,6 +268,10 @@ struct dm_registers {
     bool is_final;      /* waiting is useless */
     bool is_ended;
     bool is_closing; /* sessions without references end */
+    bool is_idle;    /* the same, before the connection closes */
+    bool is_needed;  /* by claims of the process, as the loop thread has last heard */
+    bool is_resting; /* the connection was closed because nobody needed it */
+    int64_t used_ns; /* when somebody last asked for anything */
     bool is_settled; /* closing: no swap of ours may come late */
     bool has_dead;   /* a session of others is newly known to be dead */
     char identity[DM_REG_IDENTITY_ROOM];
@@ -359,6 +364,9 @@ uint64_t dm_registers_sum(const struct dm_watch *watch);
 
 /* True if the loop thread waits for other things than there are; a leader that does is woken. */
 bool dm_registers_has_changed(struct dm_registers *registers);
+
+/* An ended store closes its bell here, or when the leader leaves. */
+void dm_registers_close_bell(struct dm_registers *registers);
 
 /* ---- names.c ----------------------------------------------------------------------------- */
 
@@ -564,6 +572,14 @@ int64_t dm_registers_run_sweep(struct dm_registers *registers);
 
 /* The store has other data. */
 void dm_registers_sweep_moved(struct dm_registers *registers);
+
+/* ---- rest.c ------------------------------------------------------------------------------ */
+
+/* Somebody asks. */
+void dm_registers_note_use(struct dm_registers *registers);
+
+/* Closes the connection if nobody has needed it for long.  Returns when to look again. */
+int64_t dm_registers_run_rest(struct dm_registers *registers);
 
 /* ---- turns.c ----------------------------------------------------------------------------- */
 

@@ -780,7 +780,7 @@ int64_t dm_registers_run_names(struct dm_registers *registers)
         name->is_in_row = false;
         dm_reg_name_forget(registers, name);
     }
-    registers->is_settled = !registers->is_closing || is_all_settled(registers);
+    registers->is_settled = (!registers->is_closing && !registers->is_idle) || is_all_settled(registers);
     return due_ns;
 }
 

@@ -56,6 +56,7 @@ static void leave(struct turn *turn)
         take_out(registers, &turn->me);
     }
     promote(registers);
+    dm_registers_close_bell(registers);
     /* The loop thread takes the descriptors back, unless it looks soon anyway. */
     if (turn->is_leader && registers->is_left_to_leader && !registers->sleepers &&
         registers->loop_due_ns > registers->led_ns + LEFT_TO_LEADER_NS)

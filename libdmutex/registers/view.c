@@ -325,6 +325,7 @@ static enum dm_verdict begin(struct visit *visit, int count, struct dm_reg_look 
         }
         dm_mutex_lock(&registers->lock);
     }
+    dm_registers_note_use(registers);
     look->left = count;
     *ret_look = look;
     return DM_SAYS_DONE;

@@ -655,6 +655,17 @@ static void end(struct dm_reg_driver *dm_driver)
     unlock(driver->memory);
 }
 
+/* In a child: the parent goes on with its own copy. */
+static void forget(struct dm_reg_driver *dm_driver)
+{
+    struct driver *driver = driver_of(dm_driver);
+
+    end(dm_driver);
+    if (driver->bell >= 0)
+        close(driver->bell);
+    driver->bell = -1;
+}
+
 /* ---- the driver: requests ------------------------------------------------------------------ */
 
 static struct request *make_request(struct driver *driver, enum kind kind, uint64_t ticket, int count)
@@ -780,7 +791,7 @@ static const struct dm_reg_driver_ops ops = {
     .turn = turn,
     .place = place,
     .end = end,
-    .forget = end,
+    .forget = forget,
     .free_unused = free_unused,
 };
 

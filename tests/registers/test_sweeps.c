@@ -222,10 +222,8 @@ static void test_next_sweep_waits_for_as_many_hours_as_sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_session_of_a_dead_process_dies_and_goes),
-        TEST(test_sweep_leaves_the_living_alone),
-        TEST(test_unused_name_goes_and_its_tokens_go_on),
-        TEST(test_sweep_goes_through_all_keys_in_parts),
+        TEST(test_session_of_a_dead_process_dies_and_goes),        TEST(test_sweep_leaves_the_living_alone),
+        TEST(test_unused_name_goes_and_its_tokens_go_on),          TEST(test_sweep_goes_through_all_keys_in_parts),
         TEST(test_next_sweep_waits_for_as_many_hours_as_sessions),
     };
 
