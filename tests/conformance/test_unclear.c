@@ -17,11 +17,8 @@ static void begin_scene(struct scene *scene)
 {
     scene->proxy = proxy_start(the_server);
     scene->a = actor_start_at(proxy_url(scene->proxy));
-    actor_do(scene->a, "0", "init unclear/warm fair"); /* a wait for its own hold opens the inbox */
-    actor_do(scene->a, "0", "lock unclear/warm");
-    actor_do(scene->a, "ETIMEDOUT", "timedlock unclear/warm 20");
-    actor_do(scene->a, "0", "unlock unclear/warm");
-    wait_until(proxy_open(scene->proxy) == 2);
+    actor_open_inbox(scene->a);
+    assert_int_equal(proxy_open(scene->proxy), 2);
     side_set_bound(the_server->side, "unclear", 5000);
 }
 

@@ -249,6 +249,23 @@ pid_t actor_pid(const struct actor *actor)
     return actor->pid;
 }
 
+/* A process asks for a place in a queue only when its inbox is open. */
+void actor_open_inbox(struct actor *actor)
+{
+    dmutex_t busy;
+
+    make_normal(&busy, "inbox/busy", 0);
+    assert_result(dmutex_lock(&busy), 0);
+    actor_send(actor, "lock inbox/busy");
+    wait_until(waiters_of(&busy) == 1);
+    assert_result(dmutex_unlock(&busy), 0);
+    actor_expect(actor, "0");
+    actor_do(actor, "0", "unlock inbox/busy");
+    actor_do(actor, "0", "destroy inbox/busy"); /* with a linger time, the lease goes back now */
+    wait_until(!is_locked(&busy));
+    assert_result(dmutex_destroy(&busy), 0);
+}
+
 int actor_losses(struct actor *actor)
 {
     actor_send(actor, "lost");

@@ -99,6 +99,12 @@ bool actor_is_silent(struct actor *actor);
 /* Sends a command that answers "0 VALUE", and returns the value. */
 long long actor_value(struct actor *actor, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
+/*
+ * Opens the actor's inbox at the server that this process uses, too.  A short wait for a mutex may not: on a busy
+ * machine the time is over before the inbox is open.
+ */
+void actor_open_inbox(struct actor *actor);
+
 /* How many of the actor's holds were lost. */
 int actor_losses(struct actor *actor);
 

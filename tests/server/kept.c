@@ -33,21 +33,27 @@ void kept_keep(const char *name)
     wait_until(kept_is_marked(name));
 }
 
-/* Keeping begins when the inbox is open, which the first unlock of a hold that lingers asks for. */
+/* The keeper waits in a queue, which it does only with an inbox.  The server may be another than this process's own. */
+static void open_inbox(void)
+{
+    actor_do(other, "0", "lock kept/inbox");
+    actor_send(keeper, "lock kept/inbox");
+    wait_until(waiters_at(the_server->side, "kept/inbox") == 1);
+    actor_do(other, "0", "unlock kept/inbox");
+    actor_expect(keeper, "0");
+    actor_do(keeper, "0", "unlock kept/inbox");
+    wait_until(!kept_is_locked("kept/inbox"));
+}
+
+/* Keeping begins when the inbox is open. */
 void kept_begin(const char *url, const char *name, unsigned lease_ms)
 {
-    int64_t channels = side_count_channels(the_server->side);
-
     keeper = url ? actor_start_at(url) : actor_start(the_server);
     other = actor_start(the_server);
     make_normal(&kept_mutex, name, lease_ms);
     actor_do(keeper, "0", "init %s lease=%u linger=%d", name, lease_ms, LONG_LEASE);
     actor_do(other, "0", "init %s lease=%u", name, lease_ms);
-    kept_use(keeper, name);
-    wait_until(side_count_channels(the_server->side) == channels + 1);
-    actor_do(other, "0", "lock %s", name);
-    actor_do(keeper, "ETIMEDOUT", "timedlock %s 10", name);
-    actor_do(other, "0", "unlock %s", name);
+    open_inbox();
     kept_keep(name);
 }
 

@@ -26,7 +26,6 @@ static bool is_run(enum proxy_fault fault)
 /* Starts an actor with a new proxy, with open connections and loaded scripts. */
 static int begin_test(void **state)
 {
-    dmutex_t warm = DMUTEX_INITIALIZER("net/warm");
     char url[160];
 
     (void)state;
@@ -34,9 +33,7 @@ static int begin_test(void **state)
     snprintf(url, sizeof url, "%s&command_timeout=500&connect_timeout=500", proxy_url(proxy));
     actor = actor_start_at(url);
     other = actor_start(the_server);
-    assert_result(dmutex_lock(&warm), 0);
-    actor_do(actor, "ETIMEDOUT", "timedlock net/warm 20");
-    assert_result(dmutex_unlock(&warm), 0);
+    actor_open_inbox(actor);
     actor_do(actor, "0", "lock net/warm");
     actor_do(actor, "ETIMEDOUT", "timedwait net/warm net/warm 20");
     actor_do(actor, "0", "signal net/warm");

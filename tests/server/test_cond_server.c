@@ -342,11 +342,8 @@ static void test_wait_says_eperm_when_the_hold_was_lost_before(void **state)
     for (int knows = 0; knows < 2; knows++) {
         struct actor *actor = start(LONG_LEASE, "A=b");
 
-        if (knows) { /* has an inbox, because the actor has waited once */
-            actor_do(owner, "0", "lock %s", mutex_name);
-            actor_do(actor, "ETIMEDOUT", "timedlock %s 20", mutex_name);
-            actor_do(owner, "0", "unlock %s", mutex_name);
-        }
+        if (knows)
+            actor_open_inbox(actor);
         actor_do(actor, "0", "lock %s", mutex_name);
         assert_result(dmutex_forceunlock_np(&mutex), 0);
         actor_do(owner, "0", "lock %s", mutex_name);
@@ -375,8 +372,8 @@ static void test_wait_says_eperm_when_its_hold_ended_before_the_refusal(void **s
     make_both("refused", &normal, SHORT_LEASE);
     actor = actor_start(the_server);
     actor_do(actor, "0", "init %s lease=%u", mutex_name, SHORT_LEASE);
+    actor_open_inbox(actor);
     actor_do(actor, "0", "lock %s", mutex_name);
-    actor_do(actor, "ETIMEDOUT", "timedwait %s %s 20", cond_name, mutex_name); /* the actor has an inbox */
     side_text(the_server->side, "CONFIG SET maxmemory 1");
     server_stop(the_server);
     actor_send(actor, "wait %s %s", cond_name, mutex_name);

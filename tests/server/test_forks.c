@@ -131,18 +131,17 @@ static void test_the_child_owns_when_the_parent_unlocks(void **state)
     assert_result(dmutex_unlock(&mutex), 0);
 }
 
-/* Waits once, so that the inbox is open, leaves a child, and is killed. */
+/* Waits in the queue, so that the inbox is open, leaves a child, and is killed. */
 static int leave_a_child(volatile pid_t *ret_child)
 {
-    struct timespec soon = wait_time_in_ms(CLOCK_REALTIME, 10);
-    int result = dmutex_timedlock(&mutex, &soon);
+    int result = lock_and_unlock(&mutex);
     pid_t child = fork();
 
     while (child == 0) {
         alarm(WAIT_LIMIT_MS / 1000); /* no process may be left to end the child */
         pause();
     }
-    __atomic_store_n(ret_child, result == ETIMEDOUT ? child : -1, __ATOMIC_RELEASE);
+    __atomic_store_n(ret_child, result == 0 ? child : -1, __ATOMIC_RELEASE);
     return pause();
 }
 
@@ -159,17 +158,18 @@ static void test_the_parents_inbox_ends_with_the_parent_when_a_child_lives_on(vo
     parent = keeper_fork();
     if (parent == 0)
         _exit(leave_a_child(child));
+    wait_until(waiters_of(&mutex) == 1);
+    assert_result(dmutex_unlock(&mutex), 0);
     wait_until(__atomic_load_n(child, __ATOMIC_ACQUIRE) != 0);
     assert_true(*child > 0);
     assert_int_equal(side_count_channels(the_server->side), channels + 1);
-    wait_until(waiters_of(&mutex) == 0); /* the timed lock may have given up before the answer */
+    wait_until(!is_locked(&mutex));
     promise_within(AT_ONCE);
     assert_int_equal(kill(parent, SIGKILL), 0);
     keeper_reap(parent);
     wait_until(side_count_channels(the_server->side) == channels);
     assert_kept();
     assert_int_equal(kill(*child, SIGKILL), 0);
-    assert_result(dmutex_unlock(&mutex), 0);
     munmap((void *)child, sizeof *child);
 }
 
@@ -390,9 +390,7 @@ static void test_child_asks_the_server_when_its_parent_keeps_the_lease(void **st
     (void)state;
     make_normal(&same, "fork/kept", 60000);
     actor_do(keeper, "0", "init fork/kept lease=60000 linger=60000");
-    assert_result(dmutex_lock(&same), 0);
-    actor_do(keeper, "ETIMEDOUT", "timedlock fork/kept 10"); /* opens the inbox: after that the lease is kept */
-    assert_result(dmutex_unlock(&same), 0);
+    actor_open_inbox(keeper); /* after that the lease is kept */
     actor_do(keeper, "0", "lock fork/kept");
     actor_do(keeper, "0", "unlock fork/kept");
     assert_true(is_locked(&same));

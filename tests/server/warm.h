@@ -6,8 +6,8 @@
 #include "../lib/testlib.h"
 
 /*
- * An actor that has both connections, because it has waited for a name without success; it knows the mutex `name` with
- * this lease. words: options for the actor's init.
+ * An actor that has both connections, because it has waited in a queue; it knows the mutex `name` with this lease.
+ * words: options for the actor's init.
  */
 struct actor *start_warm(const char *name, unsigned lease_ms, const char *words);
 
