@@ -170,6 +170,12 @@ int trylock_it(void *mutex);
 int unlock_it(void *mutex);
 int timedlock_it_past(void *mutex);
 int clocklock_it_past(void *mutex);
+
+/*
+ * After a lock whose time was over at the call: true if the call timed out, and began at least ANSWER_MS ago.  dmutex
+ * waits so long for the server, so the machine was too busy for an answer.  Such a call says nothing, and is repeated.
+ */
+bool has_no_answer(int result, const struct timespec *began);
 int lock_and_unlock_it(void *mutex);
 
 /* The four ways to lock; a way with a time uses a distant time. */
