@@ -19,6 +19,14 @@ int shards_begin(void **state)
     return 0;
 }
 
+int shards_begin_patient(void **state)
+{
+    (void)state;
+    holder = actor_start_at(cluster_url(the_cluster, "?grace=off&" LONG_TIMES));
+    waiter = actor_start_at(cluster_url(the_cluster, "?grace=off&" LONG_TIMES));
+    return 0;
+}
+
 int shards_end(void **state)
 {
     (void)state;

@@ -5,14 +5,16 @@
 
 #include "../lib/testlib.h"
 
-#define TIMES "command_timeout=500&connect_timeout=500&switch=1000"
+#define TIMES "command_timeout=500&connect_timeout=500&switch=1000"           /* for nodes that fall silent */
+#define LONG_TIMES "command_timeout=20000&connect_timeout=20000&switch=20000" /* a busy machine keeps these */
 #define SWITCH 1000
 #define LONG_LEASE 60000 /* no poll and no renewal within the time of a test */
 #define LEASE 30000      /* longer than any failover */
 
-/* Two processes for each test, without grace. */
+/* Two processes for each test, without grace; the second: with LONG_TIMES. */
 extern struct actor *holder, *waiter;
 int shards_begin(void **state);
+int shards_begin_patient(void **state);
 int shards_end(void **state);
 struct actor *shards_start(void);
 

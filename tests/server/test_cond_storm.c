@@ -24,7 +24,7 @@
 #define PROCESSES 4
 #define PLAYERS 5 /* threads of each: a maker, two takers, two walkers */
 #define TABLE 1   /* tickets on the table at most: each signal counts */
-#define LEASE 1000
+#define LEASE 2000
 #define A_WHILE 20 /* tickets taken, until something else is done */
 
 enum phase {
@@ -450,7 +450,7 @@ static int begin_test(void **state)
     (void)state;
     game = mmap(NULL, sizeof *game, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(game, MAP_FAILED);
-    make_robust(&mutex, "storm/m", LEASE);
+    make_robust(&mutex, "storm/m", (unsigned)late_stretched_ms(LEASE));
     storm.seed = (uint64_t)count_from("DM_SEED", (long)time(NULL), (long)time(NULL));
     storm.dice = dice_of(storm.seed, ~0u);
     storm.waits = count_from("DMUTEX_TEST_WAITS", 3000, 1000000);
