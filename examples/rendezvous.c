@@ -46,7 +46,7 @@ static void set_up(void)
 
     check(dmutexattr_init(&attr), "attr");
     check(dmutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST), "robust");
-    check(dmutexattr_setlease_np(&attr, 1000), "lease");
+    check(dmutexattr_setlease_np(&attr, 3000), "lease");
     check(dmutex_init_np(&guard, "example/meeting", &attr), "init");
     dmutexattr_destroy(&attr);
     meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
