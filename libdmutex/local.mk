@@ -293,6 +293,8 @@ libdmutex_libredis_la_SOURCES = \
     libdmutex/stores/redis/node/node.h \
     libdmutex/stores/redis/parts.h \
     libdmutex/stores/redis/post.c \
+    libdmutex/stores/redis/route.c \
+    libdmutex/stores/redis/route.h \
     libdmutex/stores/redis/script.c \
     libdmutex/stores/redis/sentinel/council.c \
     libdmutex/stores/redis/sentinel/council.h \

@@ -390,6 +390,7 @@ static void (*const questions[])(void) = {
 
 static void begin(void)
 {
+    redis.route = one_node_route(false);
     dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
     mutex_keys = dm_keys_new(&redis.naming, "g/l", 0);
     condition_keys = dm_keys_new_condition(&redis.naming, NULL, "g/c", 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stands in for stores/redis/cluster/cluster.c in programs that replace the node: one server, `the_node`.  Included by
+ * Stands in for stores/redis/cluster/cluster.c in programs that replace the node: the only server, or the only one of a
+ * Cluster, is `the_node`.  Included by
  * one file of a program.
  */
 #ifndef TEST_ONE_NODE_H
@@ -9,11 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stores/redis/cluster/cluster.h"
+#include "stores/redis/route.h"
 
-static struct dm_cluster_node the_node;
+static struct dm_cluster the_cluster;
+static struct dm_cluster_node the_cluster_node;
+static struct dm_node *const the_node = &the_cluster_node.base;
 static uint64_t since_us;  /* of the server */
-static bool is_wished;     /* a post could not be sent */
 static bool is_sending_on; /* follows redirects, as a Cluster does */
 
 /* The last redirect. */
@@ -24,16 +26,16 @@ static struct {
 
 struct dm_cluster_node *dm_cluster_of_args(struct dm_cluster *cluster, struct dm_args *args)
 {
+    (void)cluster;
     (void)args;
-    the_node.cluster = cluster;
-    return &the_node;
+    return &the_cluster_node;
 }
 
 struct dm_cluster_node *dm_cluster_of_slot(const struct dm_cluster *cluster, unsigned slot)
 {
     (void)cluster;
     (void)slot;
-    return &the_node;
+    return &the_cluster_node;
 }
 
 void dm_node_hold(struct dm_node *node)
@@ -71,17 +73,21 @@ bool dm_cluster_redirect(struct dm_cluster *cluster, const struct dm_cluster_nod
     return is_sending_on && (strncmp(error, "MOVED ", 6) == 0 || strncmp(error, "ASK ", 4) == 0);
 }
 
-void dm_cluster_wish(struct dm_cluster *cluster, struct dm_cluster_node *node)
+void dm_cluster_wish(struct dm_cluster *cluster)
 {
     (void)cluster;
-    (void)node;
-    is_wished = true;
 }
 
 void dm_cluster_reason(struct dm_cluster *cluster, char ret_reason[DM_REASON_ROOM])
 {
     (void)cluster;
     ret_reason[0] = '\0';
+}
+
+/* The way to that server. */
+static inline struct dm_route one_node_route(bool is_cluster)
+{
+    return (struct dm_route){ .one = is_cluster ? NULL : the_node, .cluster = is_cluster ? &the_cluster : NULL };
 }
 
 #endif

@@ -25,25 +25,26 @@ static int ended_count;
 static struct dm_args args;
 static char reason[DM_REASON_ROOM];
 
-static void no_node_news(struct dm_cluster_node *node)
+static void no_news(void *user)
 {
-    (void)node;
+    (void)user;
 }
 
-static void no_cluster_news(struct dm_cluster *of)
+static void no_inbox_news(void *user, struct dm_cluster_node *node)
 {
-    (void)of;
+    (void)user;
+    (void)node;
 }
 
 static int begin(void **state)
 {
     static const struct dm_cluster_hooks hooks = {
-        .on_ready = no_node_news, .on_inbox = no_node_news, .on_map = no_cluster_news, .on_change = no_cluster_news
+        .on_ready = no_news, .on_inbox = no_inbox_news, .on_map = no_news, .on_change = no_news
     };
 
     (void)state;
     url = dm_url_parse("redis+cluster://127.0.0.1:1", reason);
-    return url && dm_cluster_init(&cluster, url, "", &hooks) && dm_args_init(&args, 4, 0) == 0 ? 0 : -1;
+    return url && dm_cluster_init(&cluster, url, &hooks) && dm_args_init(&args, 4, 0) == 0 ? 0 : -1;
 }
 
 /* The links stay, as in the library: another thread might be about to use one. */

@@ -198,7 +198,8 @@ static int begin(bool is_cluster)
     memset(&redis, 0, sizeof redis);
     redis.is_cluster = is_cluster;
     is_sending_on = is_cluster;
-    memset(the_node.is_unknown, 0, sizeof the_node.is_unknown);
+    redis.route = one_node_route(is_cluster);
+    memset(the_node->is_unknown, 0, sizeof the_node->is_unknown);
     dm_redis_init(&redis, "dmutex", "0123456789abcdef0123456789abcdef", "1 host program");
     keys = dm_keys_new(&redis.naming, "g/l", 0);
     others = dm_keys_new(&redis.naming, "h/m", 0);
@@ -361,10 +362,10 @@ static void test_posting_is_refused_when_there_is_no_connection(void **state)
 {
     (void)state;
     room = 0;
-    is_wished = false;
+    the_node->is_wished = false;
     for (size_t i = 0; i < COUNT(posts); i++)
         assert_false(posts[i].post());
-    assert_true(is_wished);
+    assert_true(the_node->is_wished);
     assert_int_equal(got.times, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Redis store as the process sees it: the operations of store/store.h on a cluster of nodes. */
+/* The Redis store as the process sees it: the operations of store/store.h on one server or several. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,52 +23,34 @@
 /* How often the map is asked for while a claim needs a node of a Cluster that cannot be reached. */
 #define MAP_NS (250 * DM_NS_PER_MS)
 
-/* Loops over the nodes of a cluster; those added during the loop are not visited. */
-#define FOR_EACH_NODE(node, cluster)                                                                                \
-    for (unsigned i_ = 0, count_ = dm_cluster_count(cluster); i_ < count_ && ((node) = (cluster)->nodes[i_], true); \
-         i_++)
-
 /* The node of a place; without a place, any node.  NULL: no node is known yet. */
-static struct dm_cluster_node *node_of(const struct dm_store *store, const struct dm_place *place)
+static struct dm_node *node_of(const struct dm_store *store, const struct dm_place *place)
 {
-    struct dm_cluster *cluster = &dm_redis(store)->cluster;
+    const struct dm_route *route = &dm_redis(store)->route;
 
-    if (!cluster->slot_map)
-        return cluster->nodes[0];
-    return place ? dm_cluster_of_slot(cluster, place->slot) : dm_cluster_any(cluster);
+    return place ? dm_route_of_slot(route, place->slot) : dm_route_any(route);
 }
 
 /*
  * Requests and answers go over the link for commands, messages over the link for the inbox.  Both belong to one node,
  * which makes sure that both reach the same server.
  */
-static struct dm_link *link_of(const struct dm_cluster_node *node, enum dm_way way)
+static struct dm_link *link_of(const struct dm_node *node, enum dm_way way)
 {
-    return way == DM_ASKS ? node->base.commands.link : node->base.inbox.link;
+    return way == DM_ASKS ? node->commands.link : node->inbox.link;
 }
 
 /* ---- events of the nodes ------------------------------------------------------------------ */
 
-/* The cluster's hooks: each passes an event on to the process, through the functions of struct dm_host. */
-static void commands_ready(struct dm_cluster_node *node)
+/* Each passes an event on to the process, through the functions of struct dm_host. */
+static void commands_ready(void *user)
 {
-    const struct dm_redis *redis = node->cluster->hooks.user;
+    const struct dm_redis *redis = user;
 
     redis->host.on_ready(redis->host.user);
 }
 
-/* In a Cluster this starts the subscriptions to the channels, and the inbox is ready with the last answer. */
-static void inbox_ready(struct dm_cluster_node *node)
-{
-    const struct dm_redis *redis = node->cluster->hooks.user;
-
-    if (redis->groups)
-        dm_groups_inbox_ready(redis->groups, node);
-    else
-        redis->host.on_inbox(redis->host.user);
-}
-
-static void groups_ready(void *user)
+static void inbox_ready(void *user)
 {
     const struct dm_redis *redis = user;
 
@@ -76,32 +58,40 @@ static void groups_ready(void *user)
 }
 
 /* `server`: that of the inbox.  dm_redis_hear() takes a grant by another server for a hint. */
-static void message_came(struct dm_cluster_node *node, const char *text, const struct dm_server *server)
+static void message_came(void *user, const char *text, const struct dm_server *server)
 {
-    dm_redis_hear(node->cluster->hooks.user, text, server);
+    dm_redis_hear(user, text, server);
 }
 
-static void inbox_replied(struct dm_cluster_node *node, const struct redisReply *reply)
+/* Called when a link's lock has just been released: it may only ring a bell. */
+static void changed(void *user)
 {
-    const struct dm_redis *redis = node->cluster->hooks.user;
+    const struct dm_redis *redis = user;
+
+    redis->host.on_change(redis->host.user);
+}
+
+/* In a Cluster this starts the subscriptions to the channels, and the inbox is ready with the last answer. */
+static void inbox_of_node_ready(void *user, struct dm_cluster_node *node)
+{
+    const struct dm_redis *redis = user;
+
+    dm_groups_inbox_ready(redis->groups, node);
+}
+
+static void inbox_replied(void *user, struct dm_cluster_node *node, const struct redisReply *reply)
+{
+    const struct dm_redis *redis = user;
 
     dm_groups_take_reply(redis->groups, node, reply);
 }
 
 /* Inboxes follow their slots, and the loop opens links that requests have wished for. */
-static void map_changed(struct dm_cluster *cluster)
+static void map_changed(void *user)
 {
-    const struct dm_redis *redis = cluster->hooks.user;
+    const struct dm_redis *redis = user;
 
     dm_groups_map_changed(redis->groups);
-    redis->host.on_change(redis->host.user);
-}
-
-/* Called when a link's lock has just been released: it may only ring a bell. */
-static void changed(struct dm_cluster *cluster)
-{
-    const struct dm_redis *redis = cluster->hooks.user;
-
     redis->host.on_change(redis->host.user);
 }
 
@@ -116,7 +106,7 @@ static struct dm_place *place(struct dm_store *store, const char *key)
 /* Requests about names of one node go together. */
 static unsigned lane(struct dm_store *store, const struct dm_place *place)
 {
-    const struct dm_cluster_node *node = node_of(store, place);
+    const struct dm_node *node = node_of(store, place);
 
     return node ? node->index : 0;
 }
@@ -136,7 +126,7 @@ static uint32_t spread(struct dm_store *store, const struct dm_place *place)
 static bool is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     const struct dm_redis *redis = dm_redis(store);
-    const struct dm_cluster_node *node;
+    const struct dm_node *node;
 
     if (way == DM_TELLS && redis->groups && place)
         return dm_groups_is_heard(redis->groups, place);
@@ -147,14 +137,14 @@ static bool is_able(struct dm_store *store, const struct dm_place *place, enum d
 static void want(struct dm_store *store, const struct dm_place *place, enum dm_way way)
 {
     struct dm_redis *redis = dm_redis(store);
-    const struct dm_cluster_node *node = node_of(store, place);
+    const struct dm_node *node = node_of(store, place);
 
     if (way == DM_TELLS && redis->groups && place)
         dm_groups_want(redis->groups, place);
     else if (node)
         dm_link_want(link_of(node, way));
     else
-        dm_cluster_refresh(&redis->cluster);
+        dm_cluster_refresh(redis->route.cluster);
 }
 
 /* The caller may become the leader of the link, and opens it if need be. */
@@ -167,7 +157,7 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
         return dm_link_await_ready(link_of(node_of(store, place), way), deadline);
     if (way == DM_TELLS && place)
         return dm_groups_await(redis->groups, place, deadline);
-    return dm_cluster_await_slot(&redis->cluster, place ? place->slot : 0, deadline) != NULL;
+    return dm_cluster_await_slot(redis->route.cluster, place ? place->slot : 0, deadline) != NULL;
 }
 
 /*
@@ -177,7 +167,7 @@ static bool await_able(struct dm_store *store, const struct dm_place *place, enu
 static bool sleep_reading(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                           const struct dm_deadline *deadline, int cancel_state)
 {
-    const struct dm_cluster_node *node = node_of(store, place);
+    const struct dm_node *node = node_of(store, place);
     struct dm_link *link = node ? link_of(node, way) : NULL;
 
     if ((!deadline->is_endless && deadline->clock == CLOCK_REALTIME) || !link || !dm_link_is_ready(link))
@@ -188,26 +178,26 @@ static bool sleep_reading(struct dm_store *store, const struct dm_place *place, 
 static void reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                    char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_cluster_node *node = node_of(store, place);
+    struct dm_node *node = node_of(store, place);
 
     if (node)
-        dm_node_reason(&node->base, link_of(node, way), ret_reason);
+        dm_node_reason(node, link_of(node, way), ret_reason);
     else
-        dm_cluster_reason(&dm_redis(store)->cluster, ret_reason);
+        dm_cluster_reason(dm_redis(store)->route.cluster, ret_reason);
 }
 
 /* Of a Cluster any node: the sentence that goes with it names the node. */
 static bool is_denied(struct dm_store *store)
 {
-    const struct dm_cluster *cluster = &dm_redis(store)->cluster;
-    struct dm_cluster_node *node;
+    const struct dm_route *route = &dm_redis(store)->route;
+    struct dm_node *node;
 
-    FOR_EACH_NODE(node, cluster)
+    DM_ROUTE_FOR_EACH(node, route)
     {
-        if (dm_node_is_denied(&node->base))
+        if (dm_node_is_denied(node))
             return true;
     }
-    return cluster->slot_map && dm_slot_map_is_denied(cluster->slot_map);
+    return route->cluster && dm_slot_map_is_denied(route->cluster->slot_map);
 }
 
 /*
@@ -216,13 +206,13 @@ static bool is_denied(struct dm_store *store)
  */
 static struct dm_origin origin(struct dm_store *store, const struct dm_place *place)
 {
-    struct dm_cluster_node *node = node_of(store, place);
+    struct dm_node *node = node_of(store, place);
     struct dm_server server;
     uint64_t number;
 
     if (!node)
         return (struct dm_origin){ .number = 1 };
-    number = dm_node_link_server(&node->base.commands, &server);
+    number = dm_node_link_server(&node->commands, &server);
     if (number > 1)
         number |= (uint64_t)node->index << 48;
     return (struct dm_origin){ number, server.run, server.epoch };
@@ -231,12 +221,12 @@ static struct dm_origin origin(struct dm_store *store, const struct dm_place *pl
 /* Messages come only over the inbox, and requests go only over the other link; both links may reconnect. */
 static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 {
-    struct dm_cluster *cluster = &dm_redis(store)->cluster;
+    const struct dm_route *route = &dm_redis(store)->route;
     struct dm_link_traffic asks, tells;
-    struct dm_cluster_node *node;
+    struct dm_node *node;
 
     *ret_traffic = (struct dm_traffic){ 0 };
-    FOR_EACH_NODE(node, cluster)
+    DM_ROUTE_FOR_EACH(node, route)
     {
         dm_link_count(link_of(node, DM_ASKS), &asks);
         dm_link_count(link_of(node, DM_TELLS), &tells);
@@ -263,9 +253,9 @@ static bool submit(struct dm_store *store, const struct dm_question *questions, 
 /* Posts go over the commands' link; this calls their handlers. */
 static void work(struct dm_store *store)
 {
-    struct dm_cluster_node *node;
+    struct dm_node *node;
 
-    FOR_EACH_NODE(node, &dm_redis(store)->cluster)
+    DM_ROUTE_FOR_EACH(node, &dm_redis(store)->route)
     dm_link_work(link_of(node, DM_ASKS));
 }
 
@@ -273,21 +263,15 @@ static void work(struct dm_store *store)
 static int64_t look(struct dm_store *store)
 {
     int64_t next_ns = DM_NEVER, look_ns;
-    struct dm_cluster_node *node;
+    struct dm_node *node;
 
     dm_assert_held(DM_RANK_STATE);
-    FOR_EACH_NODE(node, &dm_redis(store)->cluster)
+    DM_ROUTE_FOR_EACH(node, &dm_redis(store)->route)
     {
-        look_ns = dm_node_identify(&node->base);
+        look_ns = dm_node_identify(node);
         next_ns = look_ns < next_ns ? look_ns : next_ns;
     }
     return next_ns;
-}
-
-/* A node without slots is of use if it has a name ahead of its slot. */
-static bool is_of_use(struct dm_cluster_node *node)
-{
-    return dm_cluster_is_serving(node) || dm_cluster_is_vouched(node);
 }
 
 /*
@@ -295,14 +279,14 @@ static bool is_of_use(struct dm_cluster_node *node)
  * waiters need their inbox, holds their renewals.  is_wished: some claim needs a connection that was never open.  A
  * node that no longer serves anything is left alone.
  */
-static void watch_link(struct dm_redis *redis, struct dm_cluster_node *node, enum dm_way way, bool is_wished,
+static void watch_link(struct dm_redis *redis, struct dm_node *node, enum dm_way way, bool is_wished,
                        struct dm_link_watch *ret_watch)
 {
     struct dm_link *link = link_of(node, way);
     unsigned lease_ms;
 
     dm_link_watch(link, ret_watch);
-    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !is_of_use(node) ||
+    if (!ret_watch->is_closed || !(ret_watch->was_wanted || is_wished) || !dm_route_is_of_use(&redis->route, node) ||
         !redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
     dm_link_limit_pauses(link, lease_ms / TRIES_IN_LEASE);
@@ -336,26 +320,36 @@ static void watch_reading(struct dm_watched *watched, bool is_left, const struct
         dm_watch_until(watch, dm_clock_boot_ns() + LEFT_NS);
 }
 
+/* Another node may serve the slots of one that requests cannot reach. */
+static void wish_for_map(struct dm_cluster *cluster, struct dm_cluster_node *node, const struct dm_link_watch *commands,
+                         bool is_wished)
+{
+    bool is_missed =
+        commands->is_closed ? commands->was_wanted || is_wished : is_wished && !dm_cluster_is_vouched(node);
+
+    if (is_missed && dm_cluster_is_serving(node))
+        dm_cluster_wish(cluster);
+}
+
 /*
  * A waiter can lead the inbox for hours, and then the loop does not tick.  A leader that is stopped, for instance in a
  * signal handler, delays messages to others by a second at most: that is how often a process with waiters checks the
  * server, and each turn reads.
  */
-static void watch_node(struct dm_redis *redis, struct dm_cluster_node *node, struct dm_watch *watch)
+static void watch_node(struct dm_redis *redis, struct dm_node *node, struct dm_watch *watch)
 {
-    bool is_wished = __atomic_load_n(&node->is_wished, __ATOMIC_RELAXED), is_left, is_missed;
+    bool is_wished = __atomic_load_n(&node->is_wished, __ATOMIC_RELAXED), is_left;
     struct dm_link_watch inbox, commands;
 
     watch_link(redis, node, DM_TELLS, false, &inbox);
     watch_link(redis, node, DM_ASKS, is_wished, &commands);
-    is_left = dm_link_leave_to_leader(link_of(node, DM_TELLS), node->inbox.activity);
-    watch_reading(&node->inbox, is_left, &inbox, watch);
-    watch_reading(&node->commands, false, &commands, watch);
-    if (node->base.master_watch)
-        dm_master_watch_watch(node->base.master_watch, watch);
-    is_missed = commands.is_closed ? commands.was_wanted || is_wished : is_wished && !dm_cluster_is_vouched(node);
-    if (is_missed && dm_cluster_is_serving(node))
-        dm_cluster_wish(node->cluster, NULL); /* another node may serve the slots */
+    is_left = dm_link_leave_to_leader(link_of(node, DM_TELLS), node->inbox_seen.activity);
+    watch_reading(&node->inbox_seen, is_left, &inbox, watch);
+    watch_reading(&node->commands_seen, false, &commands, watch);
+    if (node->master_watch)
+        dm_master_watch_watch(node->master_watch, watch);
+    if (redis->route.cluster)
+        wish_for_map(redis->route.cluster, dm_cluster_node_of(node), &commands, is_wished);
 }
 
 /* While a claim needs masters to vouch, or a node that cannot be used, the map is asked for again and again. */
@@ -363,21 +357,21 @@ static void watch_map(struct dm_redis *redis, struct dm_watch *watch)
 {
     unsigned lease_ms;
 
-    dm_slot_map_watch(redis->cluster.slot_map, watch);
+    dm_slot_map_watch(redis->route.cluster->slot_map, watch);
     dm_groups_watch(redis->groups, watch);
     if (!redis->host.is_in_need(redis->host.user, &lease_ms))
         return;
-    dm_watch_until(watch, dm_cluster_ask_due_ns(&redis->cluster));
-    if (__atomic_load_n(&redis->cluster.is_wished, __ATOMIC_RELAXED))
-        dm_watch_until(watch, __atomic_load_n(&redis->cluster.refreshed_ns, __ATOMIC_RELAXED) + MAP_NS);
+    dm_watch_until(watch, dm_cluster_ask_due_ns(redis->route.cluster));
+    if (__atomic_load_n(&redis->route.cluster->is_wished, __ATOMIC_RELAXED))
+        dm_watch_until(watch, __atomic_load_n(&redis->route.cluster->refreshed_ns, __ATOMIC_RELAXED) + MAP_NS);
 }
 
 static void watch(struct dm_store *store, struct dm_watch *watch)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_cluster_node *node;
+    struct dm_node *node;
 
-    FOR_EACH_NODE(node, &redis->cluster)
+    DM_ROUTE_FOR_EACH(node, &redis->route)
     watch_node(redis, node, watch);
     if (redis->groups)
         watch_map(redis, watch);
@@ -386,9 +380,9 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
 /* Only the commands' link has posts that nobody waits for; the inbox sends nothing but its greeting. */
 static void note_look(struct dm_store *store, int64_t look_ns)
 {
-    struct dm_cluster_node *node;
+    struct dm_node *node;
 
-    FOR_EACH_NODE(node, &dm_redis(store)->cluster)
+    DM_ROUTE_FOR_EACH(node, &dm_redis(store)->route)
     dm_link_note_turn(link_of(node, DM_ASKS), look_ns);
 }
 
@@ -409,27 +403,27 @@ static void turn_link(struct dm_watched *watched, struct dm_link *link)
 }
 
 /* Turns both links each time: we do not know which one has woken the loop, and a check costs little. */
-static void turn_node(struct dm_cluster_node *node)
+static void turn_node(struct dm_node *node)
 {
-    if (node->base.master_watch)
-        dm_master_watch_turn(node->base.master_watch); /* first, because what the links read may no longer count */
-    turn_link(&node->inbox, link_of(node, DM_TELLS));
-    turn_link(&node->commands, link_of(node, DM_ASKS));
+    if (node->master_watch)
+        dm_master_watch_turn(node->master_watch); /* first, because what the links read may no longer count */
+    turn_link(&node->inbox_seen, link_of(node, DM_TELLS));
+    turn_link(&node->commands_seen, link_of(node, DM_ASKS));
 }
 
 static void turn_map(struct dm_redis *redis)
 {
-    dm_slot_map_turn(redis->cluster.slot_map);
-    dm_cluster_turn(&redis->cluster);
+    dm_slot_map_turn(redis->route.cluster->slot_map);
+    dm_cluster_turn(redis->route.cluster);
     dm_groups_turn(redis->groups);
 }
 
 static void turn(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
-    struct dm_cluster_node *node;
+    struct dm_node *node;
 
-    FOR_EACH_NODE(node, &redis->cluster)
+    DM_ROUTE_FOR_EACH(node, &redis->route)
     turn_node(node);
     if (redis->groups)
         turn_map(redis);
@@ -442,12 +436,12 @@ static void turn(struct dm_store *store)
  */
 static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
-    struct dm_cluster *cluster = &dm_redis(store)->cluster;
-    struct dm_cluster_node *node;
+    const struct dm_route *route = &dm_redis(store)->route;
+    struct dm_node *node;
 
-    FOR_EACH_NODE(node, cluster)
+    DM_ROUTE_FOR_EACH(node, route)
     {
-        if (!cluster->slot_map || dm_link_is_ready(link_of(node, DM_ASKS)))
+        if (route->one || dm_link_is_ready(link_of(node, DM_ASKS)))
             dm_link_drain(link_of(node, DM_ASKS), deadline);
     }
 }
@@ -455,29 +449,29 @@ static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 /* The links never open again; the memory stays, because a thread may still be about to use the store. */
 static void end(struct dm_store *store)
 {
-    dm_cluster_end(&dm_redis(store)->cluster);
+    dm_route_end(&dm_redis(store)->route);
 }
 
 /* Takes all locks, so that the child inherits nothing that is half changed. */
 static void fork_prepare(struct dm_store *store, enum dm_fork_stage stage)
 {
-    dm_cluster_fork_prepare(&dm_redis(store)->cluster, stage);
+    dm_route_fork_prepare(&dm_redis(store)->route, stage);
 }
 
 static void fork_parent(struct dm_store *store, enum dm_fork_stage stage)
 {
-    dm_cluster_fork_parent(&dm_redis(store)->cluster, stage);
+    dm_route_fork_parent(&dm_redis(store)->route, stage);
 }
 
 static void fork_child(struct dm_store *store)
 {
-    dm_cluster_fork_child(&dm_redis(store)->cluster);
+    dm_route_fork_child(&dm_redis(store)->route);
 }
 
 /* A module is loaded only for TLS. */
 static bool load(struct dm_store *store)
 {
-    return !dm_redis(store)->cluster.url->has_tls || dm_tls_load_here();
+    return !dm_redis(store)->route.url->has_tls || dm_tls_load_here();
 }
 
 /* There is no thread and no socket yet. */
@@ -485,7 +479,7 @@ static void free_unused(struct dm_store *store)
 {
     struct dm_redis *redis = dm_redis(store);
 
-    dm_cluster_clear_unused(&redis->cluster);
+    dm_route_clear_unused(&redis->route);
     dm_groups_free_unused(redis->groups);
     free(redis);
 }
@@ -523,37 +517,49 @@ static const struct dm_store_ops ops = {
     .free_unused = free_unused,
 };
 
-/* The inboxes of a Cluster are opened by waits. */
-static bool open_cluster(struct dm_redis *redis, struct dm_url *url, const struct dm_cluster_hooks *hooks)
+/* The channel of the only inbox is the prefix of all inboxes, followed by the UUID of the process. */
+static bool open_one(struct dm_redis *redis, struct dm_url *url)
 {
-    if (!dm_cluster_init(&redis->cluster, url, redis->channel, hooks))
-        return false;
-    if (redis->is_cluster)
-        redis->groups = dm_groups_new(&redis->cluster, redis->uuid, groups_ready, redis);
-    if (redis->groups || !redis->is_cluster)
-        return true;
-    dm_cluster_clear_unused(&redis->cluster);
-    return false;
-}
-
-/*
- * The cluster copies the hooks, which carry the store.  The channel of the only inbox is the prefix of all inboxes,
- * followed by the UUID of the process.
- */
-struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
-                               char ret_reason[DM_REASON_ROOM])
-{
-    struct dm_redis *redis = calloc(1, sizeof *redis);
-    const struct dm_cluster_hooks hooks = {
-        .open_local = host->open_local,
+    const struct dm_node_hooks hooks = {
+        .open_local = redis->host.open_local,
         .on_ready = commands_ready,
         .on_inbox = inbox_ready,
+        .on_message = message_came,
+        .on_change = changed,
+        .user = redis,
+    };
+    char channel[160];
+
+    snprintf(channel, sizeof channel, "%s%s", redis->inbox_prefix, redis->uuid);
+    return dm_route_to_one(&redis->route, url, channel, &hooks);
+}
+
+/* The inboxes of a Cluster are opened by waits. */
+static bool open_cluster(struct dm_redis *redis, struct dm_url *url)
+{
+    const struct dm_cluster_hooks hooks = {
+        .on_ready = commands_ready,
+        .on_inbox = inbox_of_node_ready,
         .on_message = message_came,
         .on_inbox_reply = inbox_replied,
         .on_map = map_changed,
         .on_change = changed,
         .user = redis,
     };
+
+    if (!dm_route_to_cluster(&redis->route, url, &hooks))
+        return false;
+    redis->groups = dm_groups_new(redis->route.cluster, redis->uuid, inbox_ready, redis);
+    if (redis->groups)
+        return true;
+    dm_route_clear_unused(&redis->route);
+    return false;
+}
+
+struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
+                               char ret_reason[DM_REASON_ROOM])
+{
+    struct dm_redis *redis = calloc(1, sizeof *redis);
 
     ret_reason[0] = '\0';
     if (!redis)
@@ -562,9 +568,7 @@ struct dm_store *dm_redis_open(struct dm_url *url, const struct dm_ident *ident,
     redis->host = *host;
     redis->is_cluster = url->kind == DM_URL_CLUSTER;
     dm_redis_init(redis, url->prefix, ident->uuid, ident->label);
-    if (!redis->is_cluster)
-        snprintf(redis->channel, sizeof redis->channel, "%s%s", redis->inbox_prefix, ident->uuid);
-    if (open_cluster(redis, url, &hooks))
+    if (redis->is_cluster ? open_cluster(redis, url) : open_one(redis, url))
         return &redis->store;
     free(redis);
     return NULL;

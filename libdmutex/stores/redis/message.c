@@ -122,7 +122,7 @@ void dm_redis_hear(struct dm_redis *redis, const char *text, const struct dm_ser
         dm_log_debug("a message of an unknown kind: %.60s", text);
         return;
     }
-    if (is_hint(run, server) || redis->cluster.url->wait)
+    if (is_hint(run, server) || redis->route.url->wait)
         message.request = 0;
     redis->host.on_message(redis->host.user, &message);
 }

@@ -3,7 +3,8 @@
  * The lock store on a Redis or Valkey server: each operation is one script, one round trip.  lua/ and
  * doc/design/protocol.md say what the scripts promise, store/store.h what the operations promise.
  *
- *   driver.c    the table of functions; the way to the nodes
+ *   driver.c    the table of functions; the loop thread's part
+ *   route.c     the way to one server, or to the nodes of a Cluster
  *   ask.c       each operation's script, writer and reader; one question, awaited
  *   post.c      questions that nobody waits for
  *   script.c    how any script call is written, run and read
@@ -17,25 +18,24 @@
 #define DM_REDIS_PARTS_H
 
 #include "store/store.h"
-#include "stores/redis/cluster/cluster.h"
 #include "stores/redis/cluster/groups.h"
+#include "stores/redis/route.h"
 #include "stores/redis/wire/keys.h"
 #include "stores/redis/wire/scripts.h"
 
 struct dm_redis {
     struct dm_store store; /* first: see dm_redis() */
     struct dm_host host;
-    struct dm_cluster cluster;
+    struct dm_route route;
     struct dm_groups *groups; /* the inboxes of a Cluster, else NULL */
     struct dm_naming naming;  /* of keys and inboxes, with the URL's prefix */
     bool is_cluster;          /* several nodes: scripts have another text, and each group has inboxes */
     const char *uuid;         /* of this process: part of the names of its attempts and inboxes */
     const char *label;        /* for people: process, host and program; stored with holds and waiters */
     char inbox_prefix[96];    /* of all processes' inboxes */
-    char channel[160];        /* of the only inbox, else "" */
 };
 
-/* The dm_redis that the store is the first node of. */
+/* The dm_redis that the store is the first member of. */
 static inline struct dm_redis *dm_redis(const struct dm_store *store)
 {
     return (struct dm_redis *)(uintptr_t)store;
@@ -115,9 +115,8 @@ const char *dm_redis_flag(bool is_set);
  * script's text if the server does not know it.  DONE with a reply that is not an error, or the meaning of the error.
  * Frees the arguments.
  */
-enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_cluster_node *at, struct dm_args *args,
-                             struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
-                             struct redisReply **ret_reply);
+enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_node *at, struct dm_args *args, struct dm_script script,
+                             const struct dm_deadline *deadline, char *ret_reason, struct redisReply **ret_reply);
 
 /* ---- operations -------------------------------------------------------------------------- */
 
@@ -166,14 +165,14 @@ void dm_redis_read(enum dm_op op, const struct dm_reading *reading, struct dm_an
 /* One script call of a batch in a Cluster. */
 struct dm_part {
     struct dm_posting *posting;
-    struct dm_cluster_node *node;
+    struct dm_node *node;
     const struct dm_place *place; /* the caller's, valid until the answers */
 };
 
 /* Questions that are under way; on the heap, because stacks may be small. */
 struct dm_posting {
     struct dm_store *store;
-    struct dm_cluster_node *node; /* to which the request was sent */
+    struct dm_node *node; /* to which the request was sent */
     enum dm_op op;
     dm_answers_fn done;
     void *user;

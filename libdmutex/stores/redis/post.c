@@ -70,12 +70,12 @@ static const struct {
  * True: the slot of the request is on another node, or is moving, and this is the answer to all questions.  A redirect
  * that cannot be followed counts as no answer.
  */
-static bool is_redirected(struct dm_cluster_node *node, const char *key, const char *error,
+static bool is_redirected(const struct dm_route *route, struct dm_node *node, const char *key, const char *error,
                           enum dm_verdict *ret_verdict)
 {
     for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         if (strncmp(error, redirects[i].word, strlen(redirects[i].word)) == 0) {
-            bool is_known = dm_cluster_redirect(node->cluster, node, key, key ? strlen(key) : 0, error);
+            bool is_known = dm_route_redirect(route, node, key, key ? strlen(key) : 0, error);
 
             *ret_verdict = is_known ? redirects[i].verdict : DM_SAYS_NOTHING;
             return true;
@@ -88,16 +88,17 @@ static bool is_redirected(struct dm_cluster_node *node, const char *key, const c
  * Acts on a reply as a whole.  key: the first of the request, in a Cluster.  True: all questions have the same answer,
  * *ret_verdict.  ret_refusal: the text of an error that people should read, untouched if there is none.
  */
-static bool heed(const struct dm_posting *posting, struct dm_cluster_node *node, const char *key,
-                 const redisReply *reply, enum dm_verdict *ret_verdict, const char **ret_refusal)
+static bool heed(const struct dm_posting *posting, struct dm_node *node, const char *key, const redisReply *reply,
+                 enum dm_verdict *ret_verdict, const char **ret_refusal)
 {
+    const struct dm_redis *redis = dm_redis(posting->store);
     enum dm_error_row row = dm_reply_row(reply);
 
     if (row == DM_ROW_NONE)
         return false;
     if (dm_reply_is_denial(reply))
-        dm_node_note_denial(&node->base);
-    if (dm_redis(posting->store)->is_cluster && is_redirected(node, key, reply->str, ret_verdict))
+        dm_node_note_denial(node);
+    if (redis->is_cluster && is_redirected(&redis->route, node, key, reply->str, ret_verdict))
         return true;
     if (row == DM_ROW_SCRIPT) {
         __atomic_store_n(&node->is_unknown[posting->op], true, __ATOMIC_RELAXED);
@@ -105,7 +106,7 @@ static bool heed(const struct dm_posting *posting, struct dm_cluster_node *node,
         return true;
     }
     if (row == DM_ROW_REDISCOVER)
-        dm_node_distrust(&node->base, reply->str);
+        dm_node_distrust(node, reply->str);
     if (row == DM_ROW_REFUSED)
         *ret_refusal = reply->str;
     return false;
@@ -121,7 +122,7 @@ static int64_t read_since_us(const struct dm_posting *posting, const redisReply 
     struct dm_server server = { 0 };
 
     if (posting->op == DM_OP_ACQUIRE || posting->op == DM_OP_RENEW)
-        dm_node_link_server(&posting->node->base.commands, &server);
+        dm_node_link_server(&posting->node->commands, &server);
     if (server.since_us && posting->op == DM_OP_RENEW && reply->elements > usual)
         return dm_redis_time_at(reply, usual);
     return (int64_t)server.since_us;
@@ -180,7 +181,7 @@ static void part_answered(void *user, const redisReply *reply)
  * Clears the mark "unknown" for one post that sends the text; if that is lost with the connection, the next NOSCRIPT
  * sets the mark again.
  */
-static void choose_form(const struct dm_posting *posting, struct dm_cluster_node *node, struct dm_args *args)
+static void choose_form(const struct dm_posting *posting, struct dm_node *node, struct dm_args *args)
 {
     if (__atomic_exchange_n(&node->is_unknown[posting->op], false, __ATOMIC_RELAXED))
         dm_redis_send_text(args, dm_redis_script(posting->store, posting->op));
@@ -190,17 +191,17 @@ static void choose_form(const struct dm_posting *posting, struct dm_cluster_node
  * False if and only if the link is down: then `handler` is never called, and the loop thread opens the link.  Frees the
  * arguments.
  */
-static bool send_to(struct dm_posting *posting, struct dm_cluster_node *node, struct dm_args *args, dm_reply_fn handler,
+static bool send_to(struct dm_posting *posting, struct dm_node *node, struct dm_args *args, dm_reply_fn handler,
                     void *user)
 {
     enum dm_link_result result = DM_LINK_DOWN;
 
     if (node) {
         choose_form(posting, node, args);
-        result = dm_node_post(&node->base, args, handler, user);
+        result = dm_node_post(node, args, handler, user);
     }
     if (result == DM_LINK_DOWN)
-        dm_cluster_wish(&dm_redis(posting->store)->cluster, node);
+        dm_route_wish(&dm_redis(posting->store)->route, node);
     dm_args_free(args);
     return result != DM_LINK_DOWN;
 }
@@ -213,7 +214,7 @@ static bool post_at_once(struct dm_posting *posting, const struct dm_question *q
 
     if (!texts || !dm_redis_write(posting->store, questions, posting->count, texts, &args))
         return false;
-    posting->node = dm_cluster_of_args(&redis->cluster, &args);
+    posting->node = dm_route_of_args(&redis->route, &args);
     if (redis->is_cluster)
         posting->key = strndup(args.texts[3], args.lengths[3]);
     return send_to(posting, posting->node, &args, answered, posting);
@@ -227,7 +228,7 @@ static bool post_part(struct dm_part *part, const struct dm_question *question)
 
     if (!dm_redis_write(posting->store, question, 1, &texts, &args))
         return false;
-    part->node = dm_cluster_of_args(&dm_redis(posting->store)->cluster, &args);
+    part->node = dm_route_of_args(&dm_redis(posting->store)->route, &args);
     return send_to(posting, part->node, &args, part_answered, part);
 }
 
@@ -247,18 +248,17 @@ static bool leave_out(struct dm_posting *posting, int count)
  */
 static bool post_each(struct dm_posting *posting, const struct dm_question *questions)
 {
-    struct dm_cluster_node *node =
-        dm_cluster_of_slot(&dm_redis(posting->store)->cluster, posting->parts[0].place->slot);
+    struct dm_node *node = dm_route_of_slot(&dm_redis(posting->store)->route, posting->parts[0].place->slot);
     int left_out = 0;
 
     if (!node)
         return false;
-    dm_node_hold(&node->base);
+    dm_node_hold(node);
     for (int i = 0, count = posting->count; i < count; i++) {
         posting->parts[i].posting = posting;
         left_out += !post_part(&posting->parts[i], &questions[i]);
     }
-    dm_node_let_go(&node->base);
+    dm_node_let_go(node);
     return leave_out(posting, left_out);
 }
 

@@ -123,21 +123,22 @@ const char *dm_redis_flag(bool is_set)
  * ends the call with the server's error.  A node of a Cluster that has become a replica answers MOVED, and keeps its
  * link.
  */
-static enum dm_verdict verdict_of(struct dm_cluster_node *node, const redisReply *reply, char *ret_reason)
+static enum dm_verdict verdict_of(const struct dm_redis *redis, struct dm_node *node, const redisReply *reply,
+                                  char *ret_reason)
 {
     enum dm_error_row row = dm_reply_row(reply);
 
     if (row == DM_ROW_NONE)
         return DM_SAYS_DONE;
     if (dm_reply_is_denial(reply))
-        dm_node_note_denial(&node->base);
+        dm_node_note_denial(node);
     snprintf(ret_reason, DM_REASON_ROOM, "%.*s", DM_REASON_ROOM - 1, reply->str);
     if (row == DM_ROW_NO_MEMORY)
         return DM_SAYS_NO_MEMORY;
     if (row == DM_ROW_REFUSED)
         return DM_SAYS_REFUSED;
-    if (row == DM_ROW_REDISCOVER && !(node->cluster->slot_map && strncmp(reply->str, "MOVED ", 6) == 0))
-        dm_node_distrust(&node->base, reply->str);
+    if (row == DM_ROW_REDISCOVER && !(redis->is_cluster && strncmp(reply->str, "MOVED ", 6) == 0))
+        dm_node_distrust(node, reply->str);
     return DM_SAYS_NOTHING;
 }
 
@@ -158,11 +159,11 @@ static void note_reason(struct dm_node *node, char *ret_reason)
 }
 
 /* In a Cluster a call does not wait forever for a node that does not answer: another node may serve the slot by now. */
-static struct dm_deadline patience_of(const struct dm_cluster *cluster, const struct dm_deadline *deadline)
+static struct dm_deadline patience_of(const struct dm_route *route, const struct dm_deadline *deadline)
 {
-    if (!cluster->slot_map)
+    if (route->one)
         return *deadline;
-    return dm_deadline_sooner(deadline, cluster->url->command_timeout_ms * DM_NS_PER_MS);
+    return dm_deadline_sooner(deadline, route->url->command_timeout_ms * DM_NS_PER_MS);
 }
 
 /*
@@ -170,27 +171,27 @@ static struct dm_deadline patience_of(const struct dm_cluster *cluster, const st
  * the script gets its text at once, and from then on knows it by its hash: each restart and each SCRIPT FLUSH costs one
  * more round trip per script.  Returns the node that was, or would have been, asked last; NULL: no node is known.
  */
-static struct dm_cluster_node *call(struct dm_cluster *cluster, struct dm_cluster_node *at, struct dm_args *args,
-                                    struct dm_script script, const struct dm_deadline *deadline,
-                                    enum dm_link_result *ret_result, redisReply **ret_reply)
+static struct dm_node *call(const struct dm_route *route, struct dm_node *at, struct dm_args *args,
+                            struct dm_script script, const struct dm_deadline *deadline,
+                            enum dm_link_result *ret_result, redisReply **ret_reply)
 {
     bool is_text = false;
     int sent_on = 0;
 
     for (;;) {
-        struct dm_cluster_node *node = at ? at : dm_cluster_await(cluster, args, deadline);
-        struct dm_deadline patience = patience_of(cluster, deadline);
+        struct dm_node *node = at ? at : dm_route_await(route, args, deadline);
+        struct dm_deadline patience = patience_of(route, deadline);
 
         if (!node)
-            return dm_cluster_of_args(cluster, args);
-        *ret_result = dm_node_call(&node->base, args, at ? deadline : &patience, ret_reply);
+            return dm_route_of_args(route, args);
+        *ret_result = dm_node_call(node, args, at ? deadline : &patience, ret_reply);
         if (*ret_result != DM_LINK_OK || (*ret_reply)->type != REDIS_REPLY_ERROR)
             return node;
         if (!is_text && dm_reply_row(*ret_reply) == DM_ROW_SCRIPT) {
             is_text = true;
             dm_redis_send_text(args, script);
         } else if (at || sent_on++ == SENT_ON_MOST ||
-                   !dm_cluster_redirect(cluster, node, args->texts[3], args->lengths[3], (*ret_reply)->str)) {
+                   !dm_route_redirect(route, node, args->texts[3], args->lengths[3], (*ret_reply)->str)) {
             return node;
         }
         dm_reply_free(*ret_reply);
@@ -199,34 +200,33 @@ static struct dm_cluster_node *call(struct dm_cluster *cluster, struct dm_cluste
 }
 
 /* The verdict without an answer, with the reason.  node NULL: no node could be asked. */
-static enum dm_verdict without_answer(struct dm_cluster *cluster, struct dm_cluster_node *node,
-                                      enum dm_link_result result, char *ret_reason)
+static enum dm_verdict without_answer(const struct dm_route *route, struct dm_node *node, enum dm_link_result result,
+                                      char *ret_reason)
 {
     if (!node) {
-        dm_cluster_reason(cluster, ret_reason);
-        return cluster->is_ended ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
+        dm_cluster_reason(route->cluster, ret_reason);
+        return route->cluster->is_ended ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
     }
     if (result == DM_LINK_NO_MEMORY)
         return dm_redis_no_memory(ret_reason);
-    note_reason(&node->base, ret_reason);
+    note_reason(node, ret_reason);
     return result == DM_LINK_DOWN ? DM_SAYS_REFUSED : DM_SAYS_NOTHING;
 }
 
-enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_cluster_node *at, struct dm_args *args,
-                             struct dm_script script, const struct dm_deadline *deadline, char *ret_reason,
-                             redisReply **ret_reply)
+enum dm_verdict dm_redis_run(struct dm_store *store, struct dm_node *at, struct dm_args *args, struct dm_script script,
+                             const struct dm_deadline *deadline, char *ret_reason, redisReply **ret_reply)
 {
-    struct dm_cluster *cluster = &dm_redis(store)->cluster;
+    const struct dm_route *route = &dm_redis(store)->route;
     enum dm_link_result result = DM_LINK_LATE;
     redisReply *reply = NULL;
-    struct dm_cluster_node *node = call(cluster, at, args, script, deadline, &result, &reply);
+    struct dm_node *node = call(route, at, args, script, deadline, &result, &reply);
     enum dm_verdict verdict;
 
     if (result != DM_LINK_OK) {
         dm_args_free(args);
-        return without_answer(cluster, node, result, ret_reason);
+        return without_answer(route, node, result, ret_reason);
     }
-    verdict = verdict_of(node, reply, ret_reason);
+    verdict = verdict_of(dm_redis(store), node, reply, ret_reason);
     if (verdict == DM_SAYS_REFUSED)
         name_key(args, reply, ret_reason);
     dm_args_free(args);

@@ -386,34 +386,35 @@ static unsigned next_node(struct dm_cluster *cluster, unsigned index)
  * The node to scan; NULL: that of the pattern, which is in the first key's position, or none is known, and the call
  * will fail.
  */
-static struct dm_cluster_node *node_of(struct dm_store *store, const struct dm_view *view,
-                                       const struct dm_deadline *deadline)
+static struct dm_node *node_of(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline)
 {
-    struct dm_cluster *cluster = &dm_redis(store)->cluster;
+    struct dm_cluster *cluster = dm_redis(store)->route.cluster;
     unsigned index;
 
     if (!dm_redis(store)->is_cluster || view->group || !dm_cluster_await_slot(cluster, 0, deadline))
         return NULL;
     index = next_node(cluster, view->cursor >> NODE_SHIFT);
-    return index < dm_cluster_count(cluster) ? cluster->nodes[index] : NULL;
+    return index < dm_cluster_count(cluster) ? &cluster->nodes[index]->base : NULL;
 }
 
 /* After the last key of a node, the next node begins. */
 static uint64_t next_cursor(struct dm_store *store, const struct dm_view *view, const char *cursor)
 {
-    uint64_t next = strtoull(cursor, NULL, 10), node = next_node(&dm_redis(store)->cluster, view->cursor >> NODE_SHIFT);
+    struct dm_cluster *cluster = dm_redis(store)->route.cluster;
+    uint64_t next = strtoull(cursor, NULL, 10), node;
 
-    if (!dm_redis(store)->is_cluster || view->group)
+    if (!cluster || view->group)
         return next;
+    node = next_node(cluster, view->cursor >> NODE_SHIFT);
     if (next == 0)
-        node = next_node(&dm_redis(store)->cluster, (unsigned)node + 1);
-    return node < dm_cluster_count(&dm_redis(store)->cluster) ? node << NODE_SHIFT | next : 0;
+        node = next_node(cluster, (unsigned)node + 1);
+    return node < dm_cluster_count(cluster) ? node << NODE_SHIFT | next : 0;
 }
 
 static enum dm_verdict scan(struct dm_store *store, const struct dm_view *view, const struct dm_deadline *deadline,
                             char *ret_reason, redisReply **ret_reply)
 {
-    struct dm_cluster_node *node = node_of(store, view, deadline);
+    struct dm_node *node = node_of(store, view, deadline);
     uint64_t node_bits = dm_redis(store)->is_cluster && !view->group ? UINT64_C(255) << NODE_SHIFT : 0;
     char pattern[4 * DM_MUTEX_KEY_ROOM];
     struct dm_args args;

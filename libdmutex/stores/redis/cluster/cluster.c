@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/tls_calls.h"
 #include "link/turns.h"
 #include "stores/redis/wire/reply.h"
 
@@ -20,26 +19,13 @@
 
 /* ---- the hooks of a node, for the cluster -------------------------------------------------- */
 
-/*
- * The server may be another one than before.  The sender of a post whose script the server does not know sends it
- * again, if it still exists; the release of a quorum's hold does not, once a majority has answered.
- */
-static void forget_scripts(struct dm_cluster_node *node)
-{
-    for (int i = 0; i < DM_OPS; i++)
-        __atomic_store_n(&node->is_unknown[i], true, __ATOMIC_RELAXED);
-}
-
-/* In a Cluster a link can be used once others vouch for the node. */
+/* A link can be used once others vouch for the node. */
 static void commands_ready(void *user)
 {
     struct dm_cluster_node *node = user;
 
-    forget_scripts(node);
-    if (dm_cluster_is_vouched(node)) {
-        __atomic_store_n(&node->is_wished, false, __ATOMIC_RELAXED);
-        node->cluster->hooks.on_ready(node);
-    }
+    if (dm_cluster_is_vouched(node))
+        node->cluster->hooks.on_ready(node->cluster->hooks.user);
     dm_cluster_ask_around(node->cluster);
 }
 
@@ -48,28 +34,28 @@ static void inbox_ready(void *user)
     struct dm_cluster_node *node = user;
 
     if (dm_cluster_is_vouched(node))
-        node->cluster->hooks.on_inbox(node);
+        node->cluster->hooks.on_inbox(node->cluster->hooks.user, node);
 }
 
 static void message_came(void *user, const char *text, const struct dm_server *server)
 {
     struct dm_cluster_node *node = user;
 
-    node->cluster->hooks.on_message(node, text, server);
+    node->cluster->hooks.on_message(node->cluster->hooks.user, text, server);
 }
 
 static void inbox_replied(void *user, const struct redisReply *reply)
 {
     struct dm_cluster_node *node = user;
 
-    node->cluster->hooks.on_inbox_reply(node, reply);
+    node->cluster->hooks.on_inbox_reply(node->cluster->hooks.user, node, reply);
 }
 
 static void changed(void *user)
 {
     const struct dm_cluster_node *node = user;
 
-    node->cluster->hooks.on_change(node->cluster);
+    node->cluster->hooks.on_change(node->cluster->hooks.user);
 }
 
 int dm_cluster_first_slot(const struct dm_cluster_node *node)
@@ -170,12 +156,12 @@ struct dm_cluster_node *dm_cluster_of_args(struct dm_cluster *cluster, struct dm
 {
     const char *key = args->texts[FIRST_KEY];
     size_t length = args->lengths[FIRST_KEY];
-    struct dm_cluster_node *ahead = dm_cluster_is_clustered(cluster) ? take_ahead(cluster, key, length) : NULL;
+    struct dm_cluster_node *ahead = take_ahead(cluster, key, length);
 
     args->is_asking = ahead != NULL;
     if (ahead)
         return ahead;
-    return dm_cluster_of_slot(cluster, dm_cluster_is_clustered(cluster) ? dm_slot_of(key, length) : 0);
+    return dm_cluster_of_slot(cluster, dm_slot_of(key, length));
 }
 
 /* Notes a name that is only ahead of its slot; changes the map for a slot that has moved. */
@@ -186,8 +172,6 @@ bool dm_cluster_redirect(struct dm_cluster *cluster, const struct dm_cluster_nod
     struct dm_cluster_node *to;
     bool is_redirect, is_news = false;
 
-    if (!dm_cluster_is_clustered(cluster))
-        return false;
     dm_mutex_lock(&cluster->lock);
     is_redirect = dm_redirect_read(error, from->base.place.host, &redirect);
     to = is_redirect ? dm_cluster_node_at(cluster, redirect.host, redirect.port) : NULL;
@@ -201,7 +185,7 @@ bool dm_cluster_redirect(struct dm_cluster *cluster, const struct dm_cluster_nod
     if (!is_redirect)
         return false;
     if (to)
-        dm_cluster_wish(cluster, to);
+        dm_node_wish(&to->base);
     if (is_news) {
         dm_link_retry_soon(to->base.commands.link);
         dm_cluster_tell_vouched(to);
@@ -211,10 +195,9 @@ bool dm_cluster_redirect(struct dm_cluster *cluster, const struct dm_cluster_nod
     return true;
 }
 
-/* Without a node, the map is what is missing. */
-void dm_cluster_wish(struct dm_cluster *cluster, struct dm_cluster_node *node)
+void dm_cluster_wish(struct dm_cluster *cluster)
 {
-    __atomic_store_n(node ? &node->is_wished : &cluster->is_wished, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&cluster->is_wished, true, __ATOMIC_RELAXED);
 }
 
 /* A slot, for a wait until the node that serves the slot is known. */
@@ -261,8 +244,6 @@ struct dm_cluster_node *dm_cluster_await(struct dm_cluster *cluster, struct dm_a
 {
     struct dm_cluster_node *node = dm_cluster_of_args(cluster, args);
 
-    if (!dm_cluster_is_clustered(cluster))
-        return node;
     while (!await_slice(cluster, node, dm_slot_of(args->texts[FIRST_KEY], args->lengths[FIRST_KEY]), deadline)) {
         if (is_over(cluster, deadline))
             return NULL;
@@ -308,7 +289,7 @@ static void slot_map_changed(void *user)
 {
     struct dm_cluster *cluster = user;
 
-    cluster->hooks.on_change(cluster);
+    cluster->hooks.on_change(cluster->hooks.user);
 }
 
 /* The first node from `number` on that serves a slot; NULL: there is none left. */
@@ -355,25 +336,20 @@ static bool open_slot_map(struct dm_cluster *cluster)
     return cluster->slot_map != NULL;
 }
 
-bool dm_cluster_init(struct dm_cluster *cluster, struct dm_url *url, const char *channel,
-                     const struct dm_cluster_hooks *hooks)
+bool dm_cluster_init(struct dm_cluster *cluster, struct dm_url *url, const struct dm_cluster_hooks *hooks)
 {
-    *cluster = (struct dm_cluster){ .url = url, .channel = channel, .hooks = *hooks };
+    *cluster = (struct dm_cluster){ .url = url, .hooks = *hooks, .ask_ns = DM_NEVER };
     cluster->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_CLUSTER);
-    cluster->ask_ns = DM_NEVER;
     cluster->node_hooks = (struct dm_node_hooks){
-        .open_local = hooks->open_local,
         .on_ready = commands_ready,
         .on_inbox = inbox_ready,
         .on_message = message_came,
         .on_change = changed,
+        .find_tag = find_tag,
+        .is_vouched = dm_cluster_is_vouched,
+        .on_inbox_reply = inbox_replied,
     };
-    if (url->kind == DM_URL_CLUSTER) {
-        cluster->node_hooks.find_tag = find_tag;
-        cluster->node_hooks.is_vouched = dm_cluster_is_vouched;
-        cluster->node_hooks.on_inbox_reply = inbox_replied;
-    }
-    if (url->kind == DM_URL_CLUSTER ? open_slot_map(cluster) : dm_cluster_add_only(cluster))
+    if (open_slot_map(cluster))
         return true;
     free(cluster->owners);
     return false;
@@ -400,35 +376,30 @@ void dm_cluster_end(struct dm_cluster *cluster)
     dm_mutex_unlock(&cluster->lock);
     for (unsigned i = 0; i < count; i++)
         dm_node_end(&cluster->nodes[i]->base);
-    if (cluster->slot_map)
-        dm_slot_map_end(cluster->slot_map);
+    dm_slot_map_end(cluster->slot_map);
 }
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-/* In the order of the ranks: the cluster, all links, all nodes, TLS. */
+/* In the order of the ranks: the cluster, all links, all nodes. */
 void dm_cluster_fork_prepare(struct dm_cluster *cluster, enum dm_fork_stage stage)
 {
     if (stage == DM_FORK_STORES)
         dm_mutex_lock(&cluster->lock);
-    if (stage == DM_FORK_WAYS && cluster->slot_map)
+    if (stage == DM_FORK_WAYS)
         dm_slot_map_fork_prepare(cluster->slot_map);
     for (unsigned i = 0; stage == DM_FORK_WAYS && i < cluster->count; i++)
         dm_node_fork_prepare_links(&cluster->nodes[i]->base);
     for (unsigned i = 0; stage == DM_FORK_SERVER && i < cluster->count; i++)
         dm_node_fork_prepare(&cluster->nodes[i]->base);
-    if (stage == DM_FORK_SHARED)
-        dm_tls_load_fork_prepare();
 }
 
 /* A node releases all its locks at once. */
 void dm_cluster_fork_parent(struct dm_cluster *cluster, enum dm_fork_stage stage)
 {
-    if (stage == DM_FORK_SHARED)
-        dm_tls_load_fork_parent();
     for (unsigned i = 0; stage == DM_FORK_SERVER && i < cluster->count; i++)
         dm_node_fork_parent(&cluster->nodes[i]->base);
-    if (stage == DM_FORK_WAYS && cluster->slot_map)
+    if (stage == DM_FORK_WAYS)
         dm_slot_map_fork_parent(cluster->slot_map);
     if (stage == DM_FORK_STORES)
         dm_mutex_unlock(&cluster->lock);
@@ -437,11 +408,9 @@ void dm_cluster_fork_parent(struct dm_cluster *cluster, enum dm_fork_stage stage
 /* Locks are reset, as those of the nodes are. */
 void dm_cluster_fork_child(struct dm_cluster *cluster)
 {
-    dm_tls_load_fork_child();
     for (unsigned i = 0; i < cluster->count; i++)
         dm_node_fork_child(&cluster->nodes[i]->base);
-    if (cluster->slot_map)
-        dm_slot_map_fork_child(cluster->slot_map);
+    dm_slot_map_fork_child(cluster->slot_map);
     cluster->is_ended = true; /* no link opens for the forking thread, if a signal handler interrupted its wait */
     dm_mutex_reset(&cluster->lock);
 }

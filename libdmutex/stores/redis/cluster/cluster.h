@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The servers of a store: one, or the masters of a Cluster.
+ * The masters of a Cluster.
  *
  *   slots   pure: keys to slots, replies of a Cluster         slot_map   asks a node for the map of all slots
  *   cluster  the nodes, and which node serves a slot          groups  inboxes of a Cluster, one for each group
@@ -26,43 +26,32 @@
 
 struct dm_cluster;
 
-/* A link, as the loop thread last saw it. */
-struct dm_watched {
-    uint64_t activity; /* by other threads, when the loop went to sleep */
-    bool is_ticking;   /* others read; the loop checks every TICK_NS */
-};
-
 struct dm_cluster_node {
+    struct dm_node base; /* first: see dm_cluster_node_of() */
     struct dm_cluster *cluster;
-    unsigned index;
-    struct dm_url *url; /* the settings; the store's own if this is the only node, else with the node's address */
-    struct dm_node base;
-    unsigned slots;          /* that the node serves, according to the map.  Atomic */
-    bool has_served;         /* some slot, at any time */
-    int64_t used_ns;         /* when the node was known to be of use; perhaps later, while it serves a slot */
-    bool is_unknown[DM_OPS]; /* the next post of the operation sends the script's text: the server asked for it, or is
-                                new.  Atomic, a hint */
-    bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
-
-    /* Of a Cluster. */
+    struct dm_url *url;       /* the settings, with the node's address */
+    unsigned slots;           /* that the node serves, according to the map.  Atomic */
+    bool has_served;          /* some slot, at any time */
+    int64_t used_ns;          /* when the node was known to be of use; perhaps later, while it serves a slot */
     int64_t vouched_until_ns; /* the node is believed until then.  Atomic */
     struct dm_vouchers vouchers;
     int64_t asked_ns; /* when the node was asked for the map; 0: no such request is under way */
-
-    /* The loop thread's. */
-    struct dm_watched commands, inbox;
 };
+
+/* The cluster node that has this node in it; NULL stays NULL. */
+static inline struct dm_cluster_node *dm_cluster_node_of(struct dm_node *base)
+{
+    return (struct dm_cluster_node *)(void *)base;
+}
 
 /* Called without locks. */
 struct dm_cluster_hooks {
-    int (*open_local)(struct dm_url *url, bool may_start, char ret_reason[DM_REASON_ROOM]);
-    void (*on_ready)(struct dm_cluster_node *node);
-    void (*on_inbox)(struct dm_cluster_node *node);
-    void (*on_message)(struct dm_cluster_node *node, const char *text, const struct dm_server *server);
-    /* In a Cluster. */
-    void (*on_inbox_reply)(struct dm_cluster_node *node, const struct redisReply *reply);
-    void (*on_map)(struct dm_cluster *cluster);
-    void (*on_change)(struct dm_cluster *cluster);
+    void (*on_ready)(void *user);
+    void (*on_inbox)(void *user, struct dm_cluster_node *node);
+    void (*on_message)(void *user, const char *text, const struct dm_server *server);
+    void (*on_inbox_reply)(void *user, struct dm_cluster_node *node, const struct redisReply *reply);
+    void (*on_map)(void *user);
+    void (*on_change)(void *user);
     void *user;
 };
 
@@ -79,13 +68,11 @@ struct dm_cluster {
     struct dm_url *url;
     struct dm_cluster_hooks hooks;
     struct dm_node_hooks node_hooks; /* of each node; `user` is the node */
-    const char *channel;             /* of the inbox; "" in a Cluster */
     struct dm_cluster_node *nodes[DM_CLUSTER_MOST];
     unsigned count; /* of those: grows only, atomic */
     bool is_ended;  /* atomic */
     bool is_wished; /* a request had no node.  Atomic */
 
-    /* Of a Cluster, else NULL. */
     struct dm_slot_map *slot_map;
     unsigned char *owners; /* of each slot: the node's index plus one; 0: not known.  Atomic bytes */
 
@@ -103,9 +90,8 @@ struct dm_cluster {
     unsigned sought; /* the node whose link was opened last, to find vouchers.  Atomic */
 };
 
-/* channel: of the inbox, borrowed.  False if memory or descriptors run out. */
-bool dm_cluster_init(struct dm_cluster *cluster, struct dm_url *url, const char *channel,
-                     const struct dm_cluster_hooks *hooks);
+/* False if memory or descriptors run out. */
+bool dm_cluster_init(struct dm_cluster *cluster, struct dm_url *url, const struct dm_cluster_hooks *hooks);
 void dm_cluster_clear_unused(struct dm_cluster *cluster);
 
 static inline unsigned dm_cluster_count(const struct dm_cluster *cluster)
@@ -124,12 +110,12 @@ struct dm_cluster_node *dm_cluster_of_args(struct dm_cluster *cluster, struct dm
 
 /*
  * The same, but waits until the node's link for commands is ready, and asks for the map while waiting.  NULL when the
- * deadline has passed.  The only server of a store is returned at once.
+ * deadline has passed.
  */
 struct dm_cluster_node *dm_cluster_await(struct dm_cluster *cluster, struct dm_args *args,
                                          const struct dm_deadline *deadline);
 
-/* True if the node serves some slot; the only server serves all. */
+/* True if the node serves some slot. */
 static inline bool dm_cluster_is_serving(const struct dm_cluster_node *node)
 {
     return __atomic_load_n(&node->slots, __ATOMIC_RELAXED) > 0;
@@ -137,7 +123,7 @@ static inline bool dm_cluster_is_serving(const struct dm_cluster_node *node)
 
 /*
  * True if enough masters have recently named the node (stores/redis/cluster/vouchers.h), or if a master has
- * redirected a request to it while it has no slot yet; true for the only server.  Takes no lock.
+ * redirected a request to it while it has no slot yet.  Takes no lock.
  */
 bool dm_cluster_is_vouched(void *node);
 
@@ -148,11 +134,8 @@ int dm_cluster_first_slot(const struct dm_cluster_node *node);
 struct dm_cluster_node *dm_cluster_await_slot(struct dm_cluster *cluster, unsigned slot,
                                               const struct dm_deadline *deadline);
 
-/*
- * A request could not be posted, because there is no node or no connection: leaves that to the loop thread.  Calls no
- * hooks.
- */
-void dm_cluster_wish(struct dm_cluster *cluster, struct dm_cluster_node *node);
+/* A request could not be posted, because no node is known: the loop thread asks for the map.  Calls no hooks. */
+void dm_cluster_wish(struct dm_cluster *cluster);
 
 /* Any node, for questions that any node can answer; a ready one, if there is one.  NULL: no node is known yet. */
 struct dm_cluster_node *dm_cluster_any(struct dm_cluster *cluster);

@@ -315,7 +315,7 @@ void dm_groups_map_changed(struct dm_groups *groups)
 static void tell_loop(const struct dm_groups *groups)
 {
     if (is_set(&groups->has_unsettled) || is_set(&groups->is_poll_due))
-        groups->cluster->hooks.on_change(groups->cluster);
+        groups->cluster->hooks.on_change(groups->cluster->hooks.user);
 }
 
 /* The channel in an answer to a subscription, or NULL: "ssubscribe" CHANNEL COUNT. */
@@ -396,7 +396,7 @@ static void try_again(struct dm_groups *groups, struct group *group, void *user)
     subscribe(groups, group);
     node = dm_cluster_of_slot(groups->cluster, group->slot);
     if (!group->asked && node)
-        is_wanted[node->index] = true;
+        is_wanted[node->base.index] = true;
 }
 
 static void try_all_again(struct dm_groups *groups)

@@ -23,7 +23,7 @@ static const char not_serving[] = "the node serves no slot of the Cluster";
 
 struct dm_cluster_node *dm_cluster_of_slot(const struct dm_cluster *cluster, unsigned slot)
 {
-    unsigned owner = cluster->owners ? __atomic_load_n(&cluster->owners[slot], __ATOMIC_ACQUIRE) : 1;
+    unsigned owner = __atomic_load_n(&cluster->owners[slot], __ATOMIC_ACQUIRE);
 
     return owner ? cluster->nodes[owner - 1] : NULL;
 }
@@ -50,7 +50,7 @@ bool dm_cluster_give_slot(struct dm_cluster *cluster, unsigned slot, struct dm_c
     if (__atomic_add_fetch(&node->slots, 1, __ATOMIC_RELAXED) == 1)
         cluster->masters++;
     node->has_served = true;
-    __atomic_store_n(&cluster->owners[slot], (unsigned char)(node->index + 1), __ATOMIC_RELEASE);
+    __atomic_store_n(&cluster->owners[slot], (unsigned char)(node->base.index + 1), __ATOMIC_RELEASE);
     return true;
 }
 
@@ -107,7 +107,7 @@ static void take_range(void *user, unsigned first, unsigned last, const char *ho
     struct dm_cluster_node *node = dm_cluster_node_at(taking->cluster, host, port);
 
     if (node)
-        taking->is_named[node->index] = true;
+        taking->is_named[node->base.index] = true;
     else
         taking->is_full = true;
     for (unsigned slot = first; slot <= last; slot++) {
@@ -123,18 +123,18 @@ static void vouch(struct taking *taking, struct dm_cluster_node *node)
     bool was_vouched = dm_cluster_is_vouched(node);
     int64_t since_ns;
 
-    dm_vouchers_take(&node->vouchers, taking->by->index + 1, taking->asked_ns);
+    dm_vouchers_take(&node->vouchers, taking->by->base.index + 1, taking->asked_ns);
     since_ns = dm_vouchers_since_ns(&node->vouchers, dm_vouchers_needed(taking->cluster->masters));
     if (since_ns)
         __atomic_store_n(&node->vouched_until_ns, since_ns + switch_ns(taking->cluster) / 2, __ATOMIC_RELAXED);
-    taking->is_new[node->index] = !was_vouched && dm_cluster_is_vouched(node);
+    taking->is_new[node->base.index] = !was_vouched && dm_cluster_is_vouched(node);
 }
 
 /* A node that has no slot, according to its own answer, does not count. */
 static void vouch_for_all(struct taking *taking)
 {
     dm_assert_held(DM_RANK_CLUSTER);
-    if (!taking->by || !taking->is_named[taking->by->index])
+    if (!taking->by || !taking->is_named[taking->by->base.index])
         return;
     for (unsigned i = 0; i < taking->cluster->count; i++) {
         if (taking->is_named[i])
@@ -148,9 +148,9 @@ void dm_cluster_tell_vouched(struct dm_cluster_node *node)
     dm_link_tell_news(node->base.commands.link);
     dm_link_tell_news(node->base.inbox.link);
     if (dm_link_is_ready(node->base.commands.link))
-        node->cluster->hooks.on_ready(node);
+        node->cluster->hooks.on_ready(node->cluster->hooks.user);
     if (dm_link_is_ready(node->base.inbox.link))
-        node->cluster->hooks.on_inbox(node);
+        node->cluster->hooks.on_inbox(node->cluster->hooks.user, node);
 }
 
 static void tell_all_vouched(const struct taking *taking)
@@ -160,7 +160,7 @@ static void tell_all_vouched(const struct taking *taking)
     for (unsigned i = 0, count = dm_cluster_count(cluster); i < count; i++) {
         if (!taking->is_new[i])
             continue;
-        __atomic_store_n(&cluster->nodes[i]->is_wished, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&cluster->nodes[i]->base.is_wished, false, __ATOMIC_RELAXED);
         dm_cluster_tell_vouched(cluster->nodes[i]);
     }
 }
@@ -177,7 +177,7 @@ static void tell_map(struct dm_cluster *cluster)
         dm_link_retry_soon(cluster->nodes[i]->base.inbox.link);
     }
     dm_slot_map_tell_news(cluster->slot_map);
-    cluster->hooks.on_map(cluster);
+    cluster->hooks.on_map(cluster->hooks.user);
 }
 
 static bool take(struct taking *taking, const struct redisReply *reply, const char *host)
@@ -295,7 +295,7 @@ static bool is_due_again(struct dm_cluster *cluster, int64_t *last_ns)
 
 void dm_cluster_refresh(struct dm_cluster *cluster)
 {
-    if (dm_cluster_is_clustered(cluster) && is_due_again(cluster, &cluster->refreshed_ns) && ask_some(cluster, 1) == 0)
+    if (is_due_again(cluster, &cluster->refreshed_ns) && ask_some(cluster, 1) == 0)
         dm_slot_map_ask(cluster->slot_map);
 }
 
@@ -303,8 +303,6 @@ unsigned dm_cluster_ask_around(struct dm_cluster *cluster)
 {
     int64_t next_ns = dm_clock_boot_ns() + switch_ns(cluster) / ROUNDS_IN_SWITCH;
 
-    if (!dm_cluster_is_clustered(cluster))
-        return 0;
     __atomic_store_n(&cluster->ask_ns, next_ns, __ATOMIC_RELAXED);
     return ask_some(cluster, ASKED_MOST);
 }

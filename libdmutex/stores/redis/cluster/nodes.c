@@ -9,8 +9,7 @@ bool dm_cluster_is_vouched(void *user)
 {
     const struct dm_cluster_node *node = user;
 
-    return !dm_cluster_is_clustered(node->cluster) ||
-           dm_clock_boot_ns() < __atomic_load_n(&node->vouched_until_ns, __ATOMIC_RELAXED);
+    return dm_clock_boot_ns() < __atomic_load_n(&node->vouched_until_ns, __ATOMIC_RELAXED);
 }
 
 bool dm_cluster_is_idle(struct dm_cluster_node *node)
@@ -28,19 +27,19 @@ static struct dm_cluster_node *new_node(struct dm_cluster *cluster, struct dm_ur
     if (!node)
         return NULL;
     hooks.user = node;
-    *node = (struct dm_cluster_node){ .cluster = cluster, .index = cluster->count, .url = url };
-    node->slots = !dm_cluster_is_clustered(cluster); /* the only server serves all */
-    node->used_ns = dm_clock_boot_ns();
-    if (dm_node_init(&node->base, url, cluster->channel, &hooks))
+    *node = (struct dm_cluster_node){ .cluster = cluster, .url = url, .used_ns = dm_clock_boot_ns() };
+    if (dm_node_init(&node->base, url, "", &hooks)) {
+        node->base.index = cluster->count;
         return node;
+    }
     free(node);
     return NULL;
 }
 
 static void add(struct dm_cluster *cluster, struct dm_cluster_node *node)
 {
-    cluster->nodes[node->index] = node;
-    __atomic_store_n(&cluster->count, node->index + 1, __ATOMIC_RELEASE);
+    cluster->nodes[node->base.index] = node;
+    __atomic_store_n(&cluster->count, node->base.index + 1, __ATOMIC_RELEASE);
 }
 
 static bool is_at(const struct dm_cluster_node *node, const char *host, const char *port)
@@ -110,13 +109,4 @@ struct dm_cluster_node *dm_cluster_any(struct dm_cluster *cluster)
             return cluster->nodes[i];
     }
     return count ? cluster->nodes[0] : NULL;
-}
-
-bool dm_cluster_add_only(struct dm_cluster *cluster)
-{
-    struct dm_cluster_node *node = new_node(cluster, cluster->url);
-
-    if (node)
-        add(cluster, node);
-    return node != NULL;
 }

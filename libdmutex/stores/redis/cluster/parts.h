@@ -5,11 +5,6 @@
 
 #include "stores/redis/cluster/cluster.h"
 
-static inline bool dm_cluster_is_clustered(const struct dm_cluster *cluster)
-{
-    return cluster->owners != NULL;
-}
-
 /*
  * How long after its last use a node may be used for another server: by then requests to it have had their answers.
  */
@@ -17,9 +12,6 @@ static inline int64_t dm_cluster_rest_ns(const struct dm_cluster *cluster)
 {
     return 2 * cluster->url->command_timeout_ms * DM_NS_PER_MS;
 }
-
-/* Adds the only server, which has the URL of the store.  False if memory or descriptors run out. */
-bool dm_cluster_add_only(struct dm_cluster *cluster);
 
 /* The node at this address, a new one if need be.  NULL without memory, or with too many nodes.  Lock held. */
 struct dm_cluster_node *dm_cluster_node_at(struct dm_cluster *cluster, const char *host, const char *port);

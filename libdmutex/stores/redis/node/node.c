@@ -330,6 +330,16 @@ static void keep_together(struct dm_node_link *newest, struct dm_node_link *othe
         dm_link_distrust(other->link, number, "leads to another server than before");
 }
 
+/*
+ * The server may be another one than before.  The sender of a post whose script the server does not know sends it
+ * again, if it still exists; the release of a quorum's hold does not, once a majority has answered.
+ */
+static void forget_scripts(struct dm_node *node)
+{
+    for (int i = 0; i < DM_OPS; i++)
+        __atomic_store_n(&node->is_unknown[i], true, __ATOMIC_RELAXED);
+}
+
 /* The inbox may be in a long pause between retries, but this link has just shown that the server is there. */
 static void commands_ready(void *user)
 {
@@ -337,6 +347,9 @@ static void commands_ready(void *user)
 
     dm_link_retry_soon(node->inbox.link);
     keep_together(&node->commands, &node->inbox);
+    forget_scripts(node);
+    if (!node->hooks.is_vouched || node->hooks.is_vouched(node->hooks.user))
+        __atomic_store_n(&node->is_wished, false, __ATOMIC_RELAXED);
     if (node->hooks.on_ready)
         node->hooks.on_ready(node->hooks.user);
 }

@@ -22,6 +22,7 @@
 #include "base/rank.h"
 #include "config/url.h"
 #include "link/turns.h"
+#include "store/store.h"
 #include "stores/redis/node/greeting.h"
 #include "stores/redis/sentinel/master_watch.h"
 
@@ -49,6 +50,12 @@ struct dm_node_hooks {
     /* Another reply on the inbox: to a subscription, or at the end of one. */
     void (*on_inbox_reply)(void *user, const struct redisReply *reply);
     void *user;
+};
+
+/* A link, as the loop thread last saw it. */
+struct dm_watched {
+    uint64_t activity; /* by other threads, when the loop went to sleep */
+    bool is_ticking;   /* others read; the loop checks every TICK_NS */
 };
 
 /* One of the two links, and the server of its last greeting. */
@@ -83,6 +90,13 @@ struct dm_node {
     /* In a Cluster.  Written under both the cluster's lock and this one, so that either is enough to read. */
     struct dm_master place;
     uint64_t place_number; /* rises with each place.  Atomic */
+
+    /* The notes of the store above. */
+    unsigned index;          /* among the servers of the store */
+    bool is_unknown[DM_OPS]; /* the next post of the operation sends the script's text: the server asked for it, or is
+                                new.  Atomic, a hint */
+    bool is_wished;          /* a request wanted the commands' link, and could not use it.  Atomic */
+    struct dm_watched commands_seen, inbox_seen; /* the loop thread's */
 };
 
 /* channel: of the inbox, copied; "": channels come later, by dm_link_say().  False if memory or descriptors run out. */
@@ -116,6 +130,12 @@ static inline void dm_node_note_denial(struct dm_node *node)
 
 /* True if the server, or a sentinel, has asked for another login or more rights, and has not been content since. */
 bool dm_node_is_denied(struct dm_node *node);
+
+/* A request could not be posted: the loop thread opens the link of the commands.  Takes no lock, calls no hooks. */
+static inline void dm_node_wish(struct dm_node *node)
+{
+    __atomic_store_n(&node->is_wished, true, __ATOMIC_RELAXED);
+}
 
 /* Commands can be sent now. */
 bool dm_node_is_ready(struct dm_node *node);
