@@ -332,7 +332,6 @@ tests_server_test_node_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dm_greeting_identify
 # what POSIX says about each function
 conformance_tests = \
     tests/conformance/test_attributes \
-    tests/conformance/test_clocks_apart \
     tests/conformance/test_config_file \
     tests/conformance/test_configure \
     tests/conformance/test_destroy \
@@ -393,7 +392,6 @@ linger_tests = \
     tests/linger/server/test_forces.sh \
     tests/linger/server/test_forks.sh
 long_linger_tests = \
-    tests/linger/conformance/test_clocks_apart.sh \
     tests/linger/conformance/test_destroy.sh \
     tests/linger/conformance/test_errors.sh \
     tests/linger/conformance/test_exclusion.sh \
