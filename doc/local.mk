@@ -163,6 +163,7 @@ EXTRA_DIST += \
     doc/guide/failures.md \
     doc/guide/figures.md \
     doc/guide/operating.md \
+    doc/guide/postgres.md \
     doc/guide/porting.md \
     doc/guide/preloading.md \
     doc/guide/promises.md \

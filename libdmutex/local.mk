@@ -381,6 +381,7 @@ libdmutex_libpostgres_driver_la_LIBADD = libdmutex/libpostgres-schema.la $(LIBPQ
 libdmutex_libpostgres_driver_la_SOURCES = \
     libdmutex/stores/postgres/connect.c \
     libdmutex/stores/postgres/driver.c \
+    libdmutex/stores/postgres/examine.c \
     libdmutex/stores/postgres/exchange.c \
     libdmutex/stores/postgres/greeting.c \
     libdmutex/stores/postgres/parts.h \

@@ -158,6 +158,8 @@ static const char *assumption_of(const struct doctor *doctor)
                "switch";
     if (doctor->kind == DM_URL_QUORUM)
         return "the loss of servers creates no second holder: if fewer than half of them fail at one time";
+    if (doctor->kind == DM_URL_POSTGRES)
+        return "a failover creates no second holder: if the old primary has ended before a standby is promoted";
     return "a failover or restart creates no second holder: with one master behind the address";
 }
 
@@ -173,7 +175,9 @@ static void judge(const struct doctor *doctor, struct promise ret_promises[5])
         { "P2", UNKNOWN, "the guarded data stay correct: if they refuse old tokens, which cannot be checked here" },
         { "P3", both(holder, grace), assumption_of(doctor) },
         { "P4", both(holder, facts->survives_power),
-          "locks survive a power failure of the servers: appendonly yes, appendfsync always" },
+          doctor->kind == DM_URL_POSTGRES
+              ? "locks survive a power failure of the server: fsync and synchronous_commit on"
+              : "locks survive a power failure of the servers: appendonly yes, appendfsync always" },
     };
 
     memcpy(ret_promises, promises, sizeof promises);
@@ -363,6 +367,8 @@ static int examine_servers(struct doctor *doctor)
         return doctor_examine_cluster(doctor);
     if (doctor->kind == DM_URL_QUORUM)
         return doctor_examine_quorum(doctor);
+    if (doctor->kind == DM_URL_POSTGRES)
+        return doctor_examine_postgres(doctor);
     return examine_only_server(doctor);
 }
 
@@ -401,10 +407,6 @@ static int run(int argc, char **argv)
     if (argv[optind])
         return tool_misused(argv, "it takes no argument");
     error = tool_find_url(&doctor.url);
-    if (!error && doctor.url->kind == DM_URL_POSTGRES) {
-        say("this version of dmutex doctor cannot look at PostgreSQL");
-        return TOOL_CONFIG;
-    }
     return error ? error : examine(&doctor, is_json);
 }
 

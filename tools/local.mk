@@ -25,6 +25,7 @@ tools_libdmutex_tool_la_SOURCES = \
     tools/doctor.h \
     tools/doctor_cluster.c \
     tools/doctor_link.c \
+    tools/doctor_postgres.c \
     tools/doctor_quorum.c \
     tools/doctor_sentinels.c \
     tools/doctor_server.c \

@@ -46,11 +46,10 @@ static bool find_module(char ret_path[PATH_ROOM])
 }
 
 /* NULL with the reason.  A later try may succeed: what was missing may have been installed since. */
-static dm_reg_open_fn *load(char *ret_reason)
+void *dm_postgres_load(const char *function, char ret_reason[DM_REASON_ROOM])
 {
     char path[PATH_ROOM];
-    dm_reg_open_fn *open;
-    void *module;
+    void *module, *found;
 
     if (!find_module(path)) {
         snprintf(ret_reason, DM_REASON_ROOM,
@@ -64,11 +63,11 @@ static dm_reg_open_fn *load(char *ret_reason)
                  dlerror());
         return NULL;
     }
-    open = (dm_reg_open_fn *)dlsym(module, DM_POSTGRES_OPEN);
-    if (!open)
+    found = dlsym(module, function);
+    if (!found)
         snprintf(ret_reason, DM_REASON_ROOM, "%.200s is no module of libdmutex: install libdmutex-postgres again",
                  path);
-    return open;
+    return found;
 }
 
 struct making {
@@ -84,7 +83,7 @@ static void *make_driver(void *user)
     struct making *making = user;
     const struct dm_url *url = making->url;
     const struct dm_reg_place place = { url->database, url->prefix, url->connect_timeout_ms, url->command_timeout_ms };
-    dm_reg_open_fn *open = load(making->reason);
+    dm_reg_open_fn *open = (dm_reg_open_fn *)dm_postgres_load(DM_POSTGRES_OPEN, making->reason);
 
     making->driver = open ? open(PACKAGE_VERSION, &place, making->client, making->reason) : NULL;
     sem_post(&making->is_done);
