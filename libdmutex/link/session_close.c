@@ -119,7 +119,7 @@ void dm_session_note_use(struct dm_session *session)
         !dm_retry_note_use(&session->retry, dm_clock_boot_ns()))
         return;
     if (session->tellings > 0)
-        dm_log_info("the connection is back");
+        dm_log_info("the connection to %s is back", session->options.name);
     session->tellings = 0;
 }
 

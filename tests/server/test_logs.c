@@ -222,6 +222,29 @@ static void test_the_log_has_no_warning_when_an_idle_connection_ends(void **stat
     server_end(server);
 }
 
+/* A process may have several connections. */
+static void test_the_log_names_the_connection_that_is_back(void **state)
+{
+    struct server *server = server_start();
+    char log[160], back[160];
+    struct actor *a;
+
+    (void)state;
+    snprintf(log, sizeof log, "DMUTEX_LOG=info:%s", server_file(server, "back"));
+    snprintf(back, sizeof back, "the connection to %s is back", server->path);
+    a = actor_start_with(server, log, NULL);
+    actor_do(a, "0", "lock logs/back");
+    actor_do(a, "0", "unlock logs/back");
+    server_kill(server);
+    server_restart(server);
+    do {
+        actor_do(a, "0", "lock logs/back");
+        actor_do(a, "0", "unlock logs/back");
+    } while (lines_with(server_file(server, "back"), back) == 0);
+    actor_end(a);
+    server_end(server);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +257,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_program_goes_on_when_its_log_may_not_grow),
         cmocka_unit_test(test_the_log_says_so_when_its_level_is_none),
         cmocka_unit_test(test_the_log_has_no_warning_when_an_idle_connection_ends),
+        cmocka_unit_test(test_the_log_names_the_connection_that_is_back),
         cmocka_unit_test(test_nothing_is_left),
     };
 
