@@ -509,17 +509,23 @@ static int count_lost(const struct dm_quorum *quorum)
     return count_said(quorum, DM_SAYS_NOT_OWNER);
 }
 
+/* Asked to release, and neither has done it nor wants to be asked again. */
+static bool is_behind(const struct dm_leg *leg)
+{
+    enum dm_verdict verdict = leg->said.verdict;
+
+    return leg->is_open ||
+           (leg->is_asked && verdict != DM_SAYS_DONE && verdict != DM_SAYS_NOT_OWNER && verdict != DM_SAYS_AGAIN);
+}
+
 void dm_quorum_leave_silent(struct dm_quorum *quorum)
 {
-    int open = 0;
+    int behind = 0;
 
     for (int i = 0; i < quorum->count; i++)
-        open += quorum->legs[i].is_open;
-    for (int i = 0; i < quorum->count; i++) {
-        struct dm_leg *leg = &quorum->legs[i];
-
-        leg->is_late = leg->is_open && open <= quorum->count - dm_quorum_majority(quorum);
-    }
+        behind += is_behind(&quorum->legs[i]);
+    for (int i = 0; i < quorum->count; i++)
+        quorum->legs[i].is_late = is_behind(&quorum->legs[i]) && behind <= quorum->count - dm_quorum_majority(quorum);
 }
 
 /*

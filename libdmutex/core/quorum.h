@@ -166,8 +166,9 @@ uint64_t dm_quorum_token(const struct dm_quorum *quorum);
 void dm_quorum_begin_release(struct dm_quorum *quorum, int kept);
 
 /*
- * If only a minority of the servers has not answered the release yet, nobody waits for them any more.  On a server that
- * has missed the release, the lease ends the hold, and a waiter that never asks again leaves the queue.
+ * If only a minority of the servers has not done the release yet, because they are silent or refuse, nobody waits for
+ * them any more.  On a server that has missed the release, the lease ends the hold, and a waiter that never asks again
+ * leaves the queue.
  */
 void dm_quorum_leave_silent(struct dm_quorum *quorum);
 

@@ -341,6 +341,31 @@ static void test_the_log_says_that_a_member_refuses(void **state)
     assert_status(0);
 }
 
+/* ---- two names --------------------------------------------------------------------------- */
+
+/* One vote of three is no majority, and two of three are one. */
+static void test_a_server_has_one_vote_when_the_url_names_it_twice(void **state)
+{
+    char url[256];
+    struct actor *actor;
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,localhost:%d,127.0.0.1:%d?grace=off&" TIMES, trio[0]->port,
+             trio[0]->port, server_free_port());
+    actor = actor_start_at(url);
+    actor_do(actor, "ENOLCK", "trylock q/twice");
+    actor_assert_words(actor, "is the same server as");
+    actor_end(actor);
+    snprintf(url, sizeof url, "redis+quorum://127.0.0.1:%d,localhost:%d,127.0.0.1:%d?grace=off&" TIMES, trio[0]->port,
+             trio[0]->port, trio[1]->port);
+    actor = actor_start_at(url);
+    for (int i = 0; i < TURNS; i++) {
+        actor_do(actor, "0", "lock q/twice");
+        actor_do(actor, "0", "unlock q/twice");
+    }
+    actor_end(actor);
+}
+
 /* ---- silence ----------------------------------------------------------------------------- */
 
 /* Nobody waits for an answer until then. */
@@ -509,6 +534,31 @@ static void test_exit_does_not_wait_for_a_silent_server(void **state)
     proxy_end(proxy);
 }
 
+/*
+ * It refuses the attempt, too, but a server may have executed what it answers with an error.  The release is repeated
+ * after a twentieth of the lease; without a majority it would be for two leases.
+ */
+static void test_exit_does_not_wait_for_a_server_that_refuses_each_release(void **state)
+{
+    int home = warm_up("q/end"), other = (home + 1) % TRIO,
+        ports[TRIO] = { trio[0]->port, trio[1]->port, trio[2]->port };
+    struct actor *actor;
+
+    (void)state;
+    impostor_begin(trio[0]->folder);
+    impostor_be(MANNER_LYING, "-ERR not today\r\n", 16);
+    ports[home] = impostor_port();
+    actor = actor_start_at(url_of_ports(ports));
+    actor_do(actor, "0", "init q/end lease=%d fair", LEASE);
+    actor_do(trio_holder, "0", "lock q/end");
+    actor_do(actor, "ETIMEDOUT", "timedlock q/end 50");
+    side_set_control(trio[other]->side, "lease", LEASE);
+    actor_end(actor);
+    assert_false(side_is_control_over(trio[other]->side, "lease"));
+    actor_do(trio_holder, "0", "unlock q/end");
+    impostor_end();
+}
+
 /* The hold is at the first server and at the silent one, and the third knows nothing of it. */
 static void test_an_unlock_does_not_wait_for_a_silent_server(void **state)
 {
@@ -626,12 +676,14 @@ int main(int argc, char **argv)
         USUAL(test_endless_hints_are_followed_now_and_then),
         USUAL(test_calls_work_as_usual_when_a_member_lies),
         USUAL(test_the_log_says_that_a_member_refuses),
+        USUAL(test_a_server_has_one_vote_when_the_url_names_it_twice),
         USUAL(test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock),
         USUAL(test_a_trylock_is_answered_when_a_member_is_silent),
         USUAL(test_a_question_is_answered_when_a_member_is_silent),
         USUAL(test_a_waiter_leaves_a_silent_server),
         USUAL(test_a_token_is_given_when_the_third_server_is_reached_after_the_lock),
         USUAL(test_exit_does_not_wait_for_a_silent_server),
+        USUAL(test_exit_does_not_wait_for_a_server_that_refuses_each_release),
         USUAL(test_an_unlock_does_not_wait_for_a_silent_server),
         USUAL(test_a_mutex_is_made_consistent_and_destroyed_when_a_member_is_silent),
         USUAL(test_a_hold_stays_when_a_member_reports_a_loss_before_all_have_answered),

@@ -142,7 +142,7 @@ static int choose_first(const struct asking *asking, bool is_for_queue)
 
 static bool is_able(const struct asking *asking, int server, enum dm_way way)
 {
-    return dm_store_is_able(asking->all->children[server].store, asking->question->place, way);
+    return dm_quorum_may_ask(&asking->all->children[server], asking->question->place, way);
 }
 
 static struct dm_quorum_crowd *crowd_of(const struct asking *asking)

@@ -150,6 +150,8 @@ static struct dm_answer release_answer(struct dm_quorum_batch *batch)
 
     if (!record)
         return answer;
+    if (batch->all->is_drained && record->left_ns + DM_QUORUM_LEAVE_NS < dm_clock_boot_ns())
+        dm_quorum_leave_silent(&record->quorum);
     answer = dm_quorum_release_answer(record, false);
     record->is_leaving = false;
     if (answer.verdict != DM_SAYS_NOTHING)
@@ -333,7 +335,10 @@ static bool leave_part(struct dm_quorum_batch *batch)
     return is_end;
 }
 
-/* A dm_answers_fn.  A server says about itself in the answer to one question only. */
+/*
+ * A dm_answers_fn.  A server says about itself in the answer to one question only.  The question may have been sent
+ * before it was known that this server counts as another child's: then the answer does not.
+ */
 static void part_answered(void *user, const struct dm_answer *answers, int count, const char *refusal)
 {
     struct part *part = user;
@@ -341,12 +346,13 @@ static void part_answered(void *user, const struct dm_answer *answers, int count
     bool is_about_server = part->kind != DM_QUORUM_NONE && part->kind != DM_QUORUM_RENEW;
     const struct dm_answer *answer = NULL;
     struct dm_answer said;
-    bool is_end;
+    bool is_counted, is_end;
 
     (void)count; /* the part's */
     dm_mutex_lock(&all->lock);
+    is_counted = answers && part->child->same < 0;
     for (int i = 0; i < part->count; i++) {
-        answer = dm_quorum_doubted(all, part->of[i].attempt, part->kind, answers ? &answers[i] : NULL, &said);
+        answer = dm_quorum_doubted(all, part->of[i].attempt, part->kind, is_counted ? &answers[i] : NULL, &said);
         take(part, i, answer);
     }
     dm_quorum_note_answer(part->child, is_about_server ? answer : NULL, refusal, dm_clock_boot_ns());
@@ -384,7 +390,7 @@ static void add(struct part *part, const struct dm_quorum_record *record, uint64
 /* False: not sent, and the part is freed.  NULL is allowed. */
 static bool submit(struct part *part, const struct dm_question *questions)
 {
-    if (!part || part->count == 0 ||
+    if (!part || part->count == 0 || part->child->same >= 0 ||
         !dm_store_submit(part->child->store, questions, part->count, part_answered, part)) {
         free(part);
         return false;
@@ -422,6 +428,8 @@ bool dm_quorum_post_acquire(struct dm_quorum_record *record, struct dm_quorum_ch
 {
     struct dm_question part = *question;
 
+    child->all->is_drained = false;
+    record->left_ns = 0;
     part.acquire.may_queue = kind == DM_QUORUM_QUEUE;
     if (record->quorum.token > part.seen)
         part.seen = record->quorum.token - 1;
@@ -450,6 +458,8 @@ struct dm_quorum_record *dm_quorum_begin_leaving(struct dm_quorum_store *all, co
     if (!record)
         return NULL;
     dm_quorum_begin_release(&record->quorum, kept);
+    if (kept < 0 && !record->left_ns)
+        record->left_ns = dm_clock_boot_ns();
     *ret_servers = 0;
     for (int i = 0; i < all->count; i++)
         *ret_servers |= i != kept && (!is_known || record->quorum.legs[i].is_touched) ? 1u << i : 0;
@@ -632,7 +642,7 @@ static void ask_late(struct dm_quorum_batch *batch, const struct dm_question *re
     struct dm_question room;
 
     for (int i = 0; i < all->count; i++) {
-        if (!(batch->asked & 1u << i) && dm_store_is_able(all->children[i].store, renewal->place, DM_ASKS))
+        if (!(batch->asked & 1u << i) && dm_quorum_may_ask(&all->children[i], renewal->place, DM_ASKS))
             post_renewals_to(batch, &all->children[i], renewal, &room);
     }
 }

@@ -61,7 +61,7 @@ static unsigned ask_missing(struct dm_quorum_store *all, const struct dm_questio
         bool must = is_first ? dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY
                              : record->quorum.legs[i].said.verdict == DM_SAYS_AGAIN;
 
-        if (must && dm_store_is_able(all->children[i].store, try->place, DM_ASKS))
+        if (must && dm_quorum_may_ask(&all->children[i], try->place, DM_ASKS))
             dm_quorum_post_acquire(record, &all->children[i], DM_QUORUM_TRY, try);
     }
     return record ? dm_quorum_open_servers(record) : 0;
@@ -115,7 +115,7 @@ static DM_OWN_FRAME void ask_child(struct dm_quorum_child *child, const struct d
     struct dm_question one = *question;
     struct dm_answer answer;
 
-    if (!dm_store_is_able(child->store, question->place, DM_ASKS))
+    if (!dm_quorum_may_ask(child, question->place, DM_ASKS))
         return;
     one.ret_more = &answers->more[answers->votes.done];
     answer = dm_store_ask(child->store, &one, deadline, ret_reason);

@@ -35,8 +35,10 @@ struct dm_quorum_child {
     int index;
     struct dm_url *url;
     struct dm_store *store;
+    int same; /* index of the child that counts for this one, being the same server; atomic; -1: this one counts */
 
     /* The store's lock guards the rest. */
+    uint64_t run;             /* of the server that it was last connected to; 0: not known */
     int64_t grace_until_ns;   /* the server grants nothing until then */
     int64_t shunned_until_ns; /* it refuses: until then turns are taken elsewhere */
     int64_t since_ns;         /* since when the server exists, or can be asked; 0: does not matter, without a grace */
@@ -55,6 +57,7 @@ struct dm_quorum_record {
     bool is_robust;
     struct dm_quorum quorum;
     int64_t used_ns;
+    int64_t left_ns;         /* since when the attempt leaves all servers; 0: it does not */
     int64_t owned_ns;        /* when the attempt came to own */
     bool is_queued;          /* waits at quorum.first */
     int64_t queued_ns;       /* since when, without checking the other servers */
@@ -89,6 +92,7 @@ struct dm_quorum_store {
     uint64_t rounds; /* the numbers of the newest record's rounds begin here */
     struct dm_quorum_crowd crowds[DM_QUORUM_CROWDS];
     struct dm_quorum_batch *batches; /* whose handler has not been called yet */
+    bool is_drained;                 /* a thread waits until all releases are over, and none has acquired since */
     bool is_ended;                   /* in the child of a fork: no answer comes, and no record is found */
 };
 
@@ -101,6 +105,16 @@ static inline struct dm_quorum_store *dm_quorum_of(const struct dm_store *store)
 
 /* True if a majority of the children is able. */
 bool dm_quorum_is_able(struct dm_store *store, const struct dm_place *place, enum dm_way way);
+
+/* True if the child can be asked, and counts. */
+static inline bool dm_quorum_may_ask(const struct dm_quorum_child *child, const struct dm_place *place, enum dm_way way)
+{
+    return __atomic_load_n(&child->same, __ATOMIC_RELAXED) < 0 && dm_store_is_able(child->store, place, way);
+}
+
+/* The sentence for a child that is the same server as `other`, which counts. */
+void dm_quorum_explain_same(const struct dm_quorum_child *child, const struct dm_quorum_child *other,
+                            char ret_reason[DM_REASON_ROOM]);
 
 /* Opens the ways that are closed. */
 void dm_quorum_want(struct dm_store *store, const struct dm_place *place, enum dm_way way);
@@ -225,9 +239,9 @@ void dm_quorum_end_batches(struct dm_quorum_store *all);
 int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
 
 /*
- * Without the lock: ends the submitted releases that after this time only a minority of the servers has not answered,
- * so that exit(), which waits for all releases, does not wait for a silent server.  It has more patience than a call,
- * because a process that has ended sends nothing later.
+ * Without the lock: ends the submitted releases that after this time only a minority of the servers has not done, so
+ * that exit(), which waits for all releases, does not wait for a server that is silent or refuses.  It has more
+ * patience than a call, because a process that has ended sends nothing later.
  */
 #define DM_QUORUM_LEAVE_NS (500 * DM_NS_PER_MS)
 void dm_quorum_end_late_releases(struct dm_quorum_store *all);

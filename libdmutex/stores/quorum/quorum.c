@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "store/drivers.h"
 #include "stores/quorum/parts.h"
 
@@ -13,6 +14,45 @@
 
 /* ---- answers of the children ------------------------------------------------------------- */
 
+/* The other child that counts for this one's server; -1: none.  A child that is not connected yet has no server. */
+static int find_same(const struct dm_quorum_child *child)
+{
+    const struct dm_quorum_store *all = child->all;
+
+    for (int i = 0; i < all->count && child->run; i++) {
+        if (i != child->index && all->children[i].same < 0 && all->children[i].run == child->run)
+            return i;
+    }
+    return -1;
+}
+
+static void set_same(struct dm_quorum_child *child, int same)
+{
+    char reason[DM_REASON_ROOM];
+
+    if (same >= 0 && child->same < 0) {
+        dm_quorum_explain_same(child, &child->all->children[same], reason);
+        dm_log_warn("a server does not count in the quorum: %s", reason);
+    }
+    __atomic_store_n(&child->same, same, __ATOMIC_RELAXED);
+}
+
+/*
+ * A server with two names, or addresses, must not have two votes.  The child that was connected to it first counts,
+ * even while its connection is broken, because it may come back at any time.
+ */
+static void identify(struct dm_quorum_child *child)
+{
+    struct dm_quorum_store *all = child->all;
+
+    child->run = dm_store_origin(child->store, NULL).run;
+    for (int i = 0; i < all->count; i++) {
+        if (all->children[i].same == child->index && all->children[i].run != child->run)
+            set_same(&all->children[i], find_same(&all->children[i]));
+    }
+    set_same(child, find_same(child));
+}
+
 /* The child may be a new server, without a queue, until an answer gives its birth. */
 static void child_ready(void *user)
 {
@@ -20,6 +60,7 @@ static void child_ready(void *user)
     struct dm_quorum_store *all = child->all;
 
     dm_mutex_lock(&all->lock);
+    identify(child);
     child->since_ns = child->url->has_grace ? dm_clock_boot_ns() : 0;
     dm_mutex_unlock(&all->lock);
     all->host.on_ready(all->host.user);
@@ -257,6 +298,9 @@ static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
     struct dm_quorum_store *all = dm_quorum_of(store);
 
+    dm_mutex_lock(&all->lock);
+    all->is_drained = true;
+    dm_mutex_unlock(&all->lock);
     for (int i = 0; i < all->count; i++) {
         struct dm_deadline soon = dm_deadline_sooner(deadline, DM_QUORUM_LEAVE_NS);
 
@@ -383,6 +427,7 @@ struct dm_store *dm_quorum_open(struct dm_url *url, const struct dm_ident *ident
     for (int i = 0; i < all->count && is_whole; i++) {
         all->children[i].all = all;
         all->children[i].index = i;
+        all->children[i].same = -1;
         is_whole = open_one(&all->children[i], url, ident, open_child, ret_reason);
     }
     if (is_whole)

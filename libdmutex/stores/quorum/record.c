@@ -202,9 +202,9 @@ bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const s
 
     dm_assert_held(DM_RANK_QUORUM);
     for (int i = 0; record && i < all->count; i++)
-        is_partial = is_partial || (dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY &&
-                                    !dm_quorum_is_open(&record->quorum, i) &&
-                                    dm_store_is_able(all->children[i].store, place, DM_ASKS));
+        is_partial = is_partial ||
+                     (dm_quorum_renewal(&record->quorum, i, now_ns) == DM_QUORUM_TRY &&
+                      !dm_quorum_is_open(&record->quorum, i) && dm_quorum_may_ask(&all->children[i], place, DM_ASKS));
     return is_partial;
 }
 

@@ -200,7 +200,7 @@ static enum dm_verdict ask_child(struct dm_quorum_child *child, struct dm_view *
 {
     enum dm_verdict verdict = DM_SAYS_NOTHING;
 
-    if (!dm_store_is_able(child->store, NULL, DM_ASKS))
+    if (!dm_quorum_may_ask(child, NULL, DM_ASKS))
         return DM_SAYS_NOTHING;
     verdict = dm_store_view(child->store, view, deadline, ret_reason);
     if (verdict == DM_SAYS_NOTHING) {

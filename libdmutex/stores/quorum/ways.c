@@ -21,7 +21,7 @@ static int count_able(struct dm_quorum_store *all, const struct dm_place *place,
     int able = 0;
 
     for (int i = 0; i < all->count; i++)
-        able += dm_store_is_able(all->children[i].store, place, way);
+        able += dm_quorum_may_ask(&all->children[i], place, way);
     return able;
 }
 
@@ -51,7 +51,9 @@ static int await_each(struct dm_quorum_store *all, const struct dm_place *place,
     for (int i = 0; i < all->count && count_able(all, place, way) < needed; i++) {
         struct dm_deadline slice = dm_deadline_sooner(deadline, SLICE_MS * DM_NS_PER_MS);
 
-        if (!dm_store_await_able(all->children[i].store, place, way, &slice))
+        if (all->children[i].same >= 0)
+            given_up++;
+        else if (!dm_store_await_able(all->children[i].store, place, way, &slice))
             given_up += dm_deadline_left_ns(&slice) > GIVEN_UP_NS;
     }
     return given_up;
@@ -103,6 +105,26 @@ struct dm_deadline dm_quorum_short_share(const struct dm_quorum_store *all, int 
     return answered < majority(all) ? share : dm_deadline_sooner(&share, DM_QUORUM_JOIN_NS);
 }
 
+void dm_quorum_explain_same(const struct dm_quorum_child *child, const struct dm_quorum_child *other,
+                            char ret_reason[DM_REASON_ROOM])
+{
+    snprintf(ret_reason, DM_REASON_ROOM, "%.80s is the same server as %.80s: name each server of a quorum once",
+             dm_url_place(child->url->host, child->url->port).text,
+             dm_url_place(other->url->host, other->url->port).text);
+}
+
+static void explain(const struct dm_quorum_store *all, int index, const struct dm_place *place, enum dm_way way,
+                    char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_quorum_child *child = &all->children[index];
+    int same = __atomic_load_n(&child->same, __ATOMIC_RELAXED);
+
+    if (same < 0)
+        dm_store_reason(child->store, place, way, ret_reason);
+    else
+        dm_quorum_explain_same(child, &all->children[same], ret_reason);
+}
+
 void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum dm_way way,
                       char ret_reason[DM_REASON_ROOM])
 {
@@ -117,9 +139,9 @@ void dm_quorum_reason(struct dm_store *store, const struct dm_place *place, enum
     }
     snprintf(ret_reason, DM_REASON_ROOM, "%d of %d servers cannot be used now", missing, all->count);
     for (int i = 0; i < all->count; i++) {
-        if (dm_store_is_able(all->children[i].store, place, way))
+        if (dm_quorum_may_ask(&all->children[i], place, way))
             continue;
-        dm_store_reason(all->children[i].store, place, way, why);
+        explain(all, i, place, way, why);
         length = strlen(ret_reason);
         snprintf(ret_reason + length, DM_REASON_ROOM - length, "; %s", why);
     }
@@ -139,7 +161,7 @@ bool dm_quorum_is_denied(struct dm_store *store)
 static bool is_fit(const struct dm_quorum_child *child, const struct dm_place *place, bool is_for_queue, int64_t now_ns,
                    int demand)
 {
-    return dm_store_is_able(child->store, place, DM_ASKS) &&
+    return dm_quorum_may_ask(child, place, DM_ASKS) &&
            (demand < 1 || !is_for_queue || dm_store_is_able(child->store, place, DM_TELLS)) &&
            (demand < 2 || (child->grace_until_ns <= now_ns && child->shunned_until_ns <= now_ns));
 }
