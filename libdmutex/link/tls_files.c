@@ -86,6 +86,25 @@ static bool check_variable(const char *name, char *ret_reason)
     return complain(name, path, "it is a FIFO", ret_reason);
 }
 
+/*
+ * The system has some 140 authorities, which take 60 ms.  So we read its file instead of OpenSSL, which would do it in
+ * one turn.  A file that is missing or unreadable is no failure, as with OpenSSL: there is a folder, too.
+ */
+static bool read_system(struct dm_tls_file *system, char *ret_reason)
+{
+    const char *variable = X509_get_default_cert_file_env(), *path = secure_getenv(variable);
+
+    if (!check_variable(variable, ret_reason))
+        return false;
+    system->path = path ? path : X509_get_default_cert_file();
+    system->bytes = dm_file_read(system->path, FILE_BYTES_MOST, &system->length);
+    if (system->bytes || (errno != EFBIG && errno != EPERM))
+        return true;
+    return complain(path ? variable : "the system's file", system->path,
+                    errno == EFBIG ? "it is longer than 1 MiB: name your authority by cacert" : dm_file_reason(errno),
+                    ret_reason);
+}
+
 static bool read_trust(struct dm_tls_files *files, char *ret_reason)
 {
     const char *path = files->cacert.path;
@@ -93,7 +112,7 @@ static bool read_trust(struct dm_tls_files *files, char *ret_reason)
     if (!files->is_verified)
         return true;
     if (!path)
-        return check_variable("SSL_CERT_FILE", ret_reason);
+        return read_system(&files->system, ret_reason);
     if (!is_folder(path))
         return read_file("cacert", &files->cacert, ret_reason);
     if (!dm_file_is_safe(path))
@@ -121,6 +140,7 @@ void dm_tls_files_free(struct dm_tls_files *files)
     wipe(&files->cacert);
     wipe(&files->cert);
     wipe(&files->key);
+    wipe(&files->system);
 }
 
 /* ---- OpenSSL ----------------------------------------------------------------------------- */
@@ -199,18 +219,28 @@ static bool load_authorities(const struct dm_tls_file *file, OSSL_LIB_CTX *libra
     return is_good;
 }
 
+/* What is wrong with the file is no failure, as with OpenSSL.  In the folder it opens only the issuer that it needs. */
+static bool load_system(const struct dm_tls_file *system, OSSL_LIB_CTX *library, SSL_CTX *context,
+                        void (*give_way)(void), char *ret_reason)
+{
+    if (system->bytes && !load_authorities(system, library, context, give_way))
+        ERR_clear_error();
+    if (SSL_CTX_set_default_verify_dir(context) && SSL_CTX_set_default_verify_store(context))
+        return true;
+    snprintf(ret_reason, DM_REASON_ROOM, "the certificates that this system trusts cannot be read: add cacert");
+    return false;
+}
+
 static bool load_trust(const struct dm_tls_files *files, OSSL_LIB_CTX *library, SSL_CTX *context,
                        void (*give_way)(void), char *ret_reason)
 {
     const struct dm_tls_file *cacert = &files->cacert;
     bool is_good;
 
-    if (!files->is_verified || (!cacert->path && SSL_CTX_set_default_verify_paths(context)))
+    if (!files->is_verified)
         return true;
-    if (!cacert->path) {
-        snprintf(ret_reason, DM_REASON_ROOM, "the certificates that this system trusts cannot be read: add cacert");
-        return false;
-    }
+    if (!cacert->path)
+        return load_system(&files->system, library, context, give_way, ret_reason);
     is_good = cacert->bytes ? load_authorities(cacert, library, context, give_way)
                             : SSL_CTX_load_verify_dir(context, cacert->path);
     return is_good || complain_of_bytes("cacert", cacert->path, ret_reason);

@@ -25,14 +25,15 @@ struct dm_tls_file {
 struct dm_tls_files {
     bool is_verified;
     struct dm_tls_file cacert, cert, key;
+    struct dm_tls_file system; /* the system's authorities, without cacert */
 };
 
 /* Reads the files without using OpenSSL.  False with the reason.  Must be freed in either case. */
 bool dm_tls_files_read(struct dm_tls_files *files, char ret_reason[DM_REASON_ROOM]);
 
 /*
- * Gives everything to an OpenSSL context, and calls give_way() after each certificate of cacert: many take long, and
- * fork() waits for whoever is inside OpenSSL.  False with the reason.
+ * Gives everything to an OpenSSL context, and calls give_way() after each certificate of an authority: many take long,
+ * and fork() waits for whoever is inside OpenSSL.  False with the reason.
  */
 bool dm_tls_files_load(const struct dm_tls_files *files, struct ossl_lib_ctx_st *library, struct ssl_ctx_st *context,
                        void (*give_way)(void), char ret_reason[DM_REASON_ROOM]);

@@ -293,6 +293,8 @@ static void test_the_sentence_names_cacert_when_the_authority_is_another_than_no
 static void test_the_sentence_says_so_when_cacert_is_cut_off_or_too_long(void **state)
 {
     struct tls_server *tls = tls_server_start("server", "no", NULL);
+    char variable[600], setting[96];
+    struct actor *a;
 
     (void)state;
     command_run("cd %s && { cat ca.crt; head -c 200 other.crt; } > cut.crt", tls_folder);
@@ -301,6 +303,12 @@ static void test_the_sentence_says_so_when_cacert_is_cut_off_or_too_long(void **
     command_run("cd %s && cp ca.crt huge.crt && truncate -s 1048577 huge.crt", tls_folder);
     assert_refused(url_of(tls, "rediss://127.0.0.1", file_option("cacert", "huge.crt")),
                    "huge.crt\" cannot be used: it is longer than 1 MiB");
+    snprintf(variable, sizeof variable, "DMUTEX_URL=%s", url_of(tls, "rediss://127.0.0.1", ""));
+    snprintf(setting, sizeof setting, "SSL_CERT_FILE=%s/huge.crt", tls_folder);
+    a = actor_start_with(NULL, variable, setting, NULL);
+    actor_do(a, "ENOLCK", "trylock tls/refused");
+    actor_assert_words(a, "huge.crt\" cannot be used: it is longer than 1 MiB");
+    actor_end(a);
     tls_server_end(tls);
 }
 

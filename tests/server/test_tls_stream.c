@@ -638,23 +638,47 @@ static void give_way(void)
     ways_given++;
 }
 
-/* A key among them is no certificate.  fork() waits for one certificate, and not for all. */
-static void test_a_fork_has_its_turn_after_each_certificate_of_cacert(void **state)
+/* Three certificates; a key among them is none.  fork() waits for one, and not for all. */
+static void check_turns(const char *cacert)
 {
-    char path[64], reason[DM_REASON_ROOM];
-    struct dm_tls_files files = { .is_verified = true, .cacert.path = path };
+    char reason[DM_REASON_ROOM];
+    struct dm_tls_files files = { .is_verified = true, .cacert.path = cacert };
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    STACK_OF(X509_OBJECT) * trusted;
 
-    (void)state;
-    snprintf(path, sizeof path, "%s/many.crt", tls_folder);
-    command_run("cd %s && cat ca.crt other.key other.crt server.crt > many.crt", tls_folder);
-    assert_status(0);
     assert_true(dm_tls_files_read(&files, reason));
     ways_given = 0;
     assert_true(dm_tls_files_load(&files, NULL, context, give_way, reason));
     assert_int_equal(ways_given, 3);
+    trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+    assert_int_equal(sk_X509_OBJECT_num(trusted), 3);
     dm_tls_files_free(&files);
     SSL_CTX_free(context);
+}
+
+static const char *many_certificates(void)
+{
+    static char path[64];
+
+    snprintf(path, sizeof path, "%s/many.crt", tls_folder);
+    command_run("cd %s && cat ca.crt other.key other.crt server.crt > many.crt", tls_folder);
+    assert_status(0);
+    return path;
+}
+
+static void test_a_fork_has_its_turn_after_each_certificate_of_cacert(void **state)
+{
+    (void)state;
+    check_turns(many_certificates());
+}
+
+/* The variable names a file in place of the system's. */
+static void test_a_fork_has_its_turn_after_each_certificate_of_the_system(void **state)
+{
+    (void)state;
+    setenv("SSL_CERT_FILE", many_certificates(), true);
+    check_turns(NULL);
+    unsetenv("SSL_CERT_FILE");
 }
 
 int main(int argc, char **argv)
@@ -676,6 +700,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_handshake_is_refused_when_the_peer_asks),
         cmocka_unit_test(test_the_end_is_no_error_when_the_peer_closes_properly),
         cmocka_unit_test(test_a_fork_has_its_turn_after_each_certificate_of_cacert),
+        cmocka_unit_test(test_a_fork_has_its_turn_after_each_certificate_of_the_system),
     };
 
     test_begin(argc, argv);
