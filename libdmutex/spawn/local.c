@@ -88,6 +88,9 @@ static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason
                                 : "%.90s %s %s: it is not used; set DMUTEX_LOCAL_DIR to a folder of your own, or "
                                   "DMUTEX_URL",
                  fault->place, fault->words, owner);
+    } else if (fault->error == EAFNOSUPPORT) {
+        complain(ret_reason, "this process may make no unix socket, which the local server needs: allow AF_UNIX, as in "
+                             "RestrictAddressFamilies= of its unit, or set DMUTEX_URL");
     } else {
         complain(ret_reason, "%.90s cannot be used for the local server: %s%s", fault->place, strerror(fault->error),
                  fault->error == EROFS || fault->error == EACCES || fault->error == ENOSPC

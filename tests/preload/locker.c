@@ -23,6 +23,7 @@
  *     data                                         closes standard error, and opens the file "data" in its place
  *     pause                                        for a signal
  *     filter                                       pidfd_send_signal() is EPERM from now on, as in some containers
+ *     plain                                        socket() is EAFNOSUPPORT from now on, as in some units
  *     say WORD
  *     thread                                       a thread continues, and the first thread ends
  */
@@ -133,9 +134,9 @@ static void open_data(void)
         exit(3);
 }
 
-static void filter_calls(void)
+static void filter_call(long call, int error)
 {
-    if (!filter_refuse(SYS_pidfd_send_signal, EPERM))
+    if (!filter_refuse(call, error))
         exit(3);
 }
 
@@ -355,7 +356,9 @@ static void do_other(const char *word)
     else if (strcmp(word, "pause") == 0)
         pause();
     else if (strcmp(word, "filter") == 0)
-        filter_calls();
+        filter_call(SYS_pidfd_send_signal, EPERM);
+    else if (strcmp(word, "plain") == 0)
+        filter_call(SYS_socket, EAFNOSUPPORT);
     else if (strcmp(word, "say") == 0)
         puts(*next++), fflush(stdout);
     else

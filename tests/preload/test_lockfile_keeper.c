@@ -548,6 +548,24 @@ static void test_no_keeper_is_started_that_can_open_nothing(void **state)
     assert_int_equal(host_run(a, "ulimit -n 32; flock x.lock true"), 0);
 }
 
+/* With and without a keeper that runs. */
+static void test_the_sentence_says_so_when_a_program_may_make_no_unix_socket(void **state)
+{
+    struct job *holder = NULL;
+
+    (void)state;
+    await_no_keeper(a);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(host_run(a, "$LOCKER x.lock plain flock >said.out; ! grep -q 'flock 0' said.out"), 0);
+        assert_true(host_has_said(a, "this program may make no unix socket: allow AF_UNIX"));
+        if (i == 0)
+            holder = host_start(a, "exec $LOCKER y.lock flock pause");
+        wait_until(host_keeper(a) != 0);
+    }
+    job_signal(holder, SIGKILL);
+    job_end(holder);
+}
+
 /* A folder that cannot be written: the sentence names it, and the way out. */
 static void test_the_sentence_says_what_to_do_when_the_keepers_folder_is_read_only(void **state)
 {
@@ -739,6 +757,7 @@ int main(int argc, char **argv)
         host_test(test_a_lock_fails_when_the_server_does_not_answer),
         host_test(test_no_keeper_is_started_when_children_are_of_another_pid_namespace),
         host_test(test_no_keeper_is_started_that_can_open_nothing),
+        host_test(test_the_sentence_says_so_when_a_program_may_make_no_unix_socket),
         host_test(test_the_sentence_says_what_to_do_when_the_keepers_folder_is_read_only),
         host_test(test_a_lock_is_local_when_the_rule_says_so_and_the_server_does_not_answer),
         host_test(test_a_lock_waits_when_the_rule_says_so_and_the_server_does_not_answer),

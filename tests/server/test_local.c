@@ -632,6 +632,27 @@ static void test_calls_wait_when_no_process_can_be_made(void **state)
     assert_int_equal(keeper_reap(pid), 0);
 }
 
+/* As in a unit with RestrictAddressFamilies=. */
+static void test_calls_say_enolck_when_a_process_may_make_no_unix_socket(void **state)
+{
+    dmutex_t mutex;
+    pid_t pid;
+
+    (void)state;
+    if (IS_THREAD_SANITIZED)
+        return; /* the forked child starts threads */
+    pid = keeper_fork();
+    if (pid == 0) {
+        if (putenv(local_dir) || setenv("DMUTEX_URL", "local:", 1) || !filter_refuse(SYS_socket, EAFNOSUPPORT) ||
+            dmutex_init_np(&mutex, "local/none", NULL))
+            _exit(99);
+        if (dmutex_lock(&mutex) != ENOLCK)
+            _exit(1);
+        _exit(strstr(dmutex_strerror_np(), "allow AF_UNIX, as in RestrictAddressFamilies=") ? 0 : 2);
+    }
+    assert_int_equal(keeper_reap(pid), 0);
+}
+
 /* Which folder a relative path means would depend on where a process is. */
 static void test_calls_say_enolck_when_the_folder_is_relative(void **state)
 {
@@ -676,6 +697,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_not_safe),
         LOCAL_TEST(test_calls_wait_when_no_process_can_be_made),
+        LOCAL_TEST(test_calls_say_enolck_when_a_process_may_make_no_unix_socket),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_relative),
         LOCAL_TEST(test_calls_say_enolck_when_the_folders_name_is_too_long),
     };

@@ -99,6 +99,10 @@ static int complain(const struct dm_fault *fault)
                                   "/dev/shm/dmutex"
                                 : ": it is not used; set DMUTEX_LOCAL_DIR to a folder of your own",
                  NULL);
+    else if (fault->error == EAFNOSUPPORT)
+        text_say("the keeper of lock files cannot be asked: this program may make no unix socket: allow AF_UNIX, as in "
+                 "RestrictAddressFamilies= of its unit",
+                 NULL);
     else
         text_say("the keeper of lock files cannot be started: ", fault->place, ": ", error ? error : "unknown error",
                  fault->error == EROFS || fault->error == EACCES || fault->error == ENOSPC
@@ -170,14 +174,14 @@ static int listen_at(int folder, const struct keeper_place *place)
     int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un address;
 
-    if (listening >= 0)
-        unlinkat(folder, place->name, 0); /* left by a killed keeper */
+    if (listening < 0)
+        return complain_of_error(place->folder);
+    unlinkat(folder, place->name, 0); /* left by a killed keeper */
     if (dm_place_address(folder, place->name, &address) &&
         bind(listening, (const struct sockaddr *)&address, sizeof address) == 0 && listen(listening, SOMAXCONN) == 0)
         return listening;
     complain_of_error(place->folder);
-    if (listening >= 0)
-        close(listening);
+    close(listening);
     return -1;
 }
 
