@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/testlib.h"
 #include "base/self.h"
 #include "base/units.h"
 #include "process.h"
@@ -197,12 +198,19 @@ static void *sleep_for_ever(void *user)
     return NULL;
 }
 
+/*
+ * After a cancellation in ppoll() the thread sanitizer overlooks the mutexes that the cleanup handlers lock, and
+ * reports races on what these guard: a program with ppoll(), a mutex and a number shows this, too.
+ */
 static void test_cancelled_leader_leaves_the_others_working(void **state)
 {
-    struct process *one = process_start(0, false);
+    struct process *one;
     pthread_t leaders[3];
 
     (void)state;
+    if (IS_THREAD_SANITIZED)
+        return; /* a thread is cancelled */
+    one = process_start(0, false);
     assert_int_equal(process_acquire(one, process_next_attempt(one)).verdict, DM_SAYS_OWNED);
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&leaders[i], NULL, sleep_for_ever, one), 0);
