@@ -170,12 +170,18 @@ static void reason(struct dm_store *store, const struct dm_place *place, enum dm
     lock(registers);
     registers->driver->ops->place(registers->driver, where, sizeof where);
     if (registers->is_ready)
-        snprintf(ret_reason, DM_REASON_ROOM, "%.150s gave no answer%s%.120s", where,
+        snprintf(ret_reason, DM_REASON_ROOM, "%.90s gave no answer%s%.200s", where,
                  registers->down_reason[0] ? ": " : "", registers->down_reason);
     else
-        snprintf(ret_reason, DM_REASON_ROOM, "cannot reach %.150s%s%.150s", where,
+        snprintf(ret_reason, DM_REASON_ROOM, "%s%.90s%s%.200s", registers->is_final ? "" : "cannot reach ", where,
                  registers->down_reason[0] ? ": " : "", registers->down_reason);
     unlock(registers);
+}
+
+/* What a driver takes for final is its login, its rights, or what an admin must change there. */
+static bool is_denied(struct dm_store *store)
+{
+    return is_useless(dm_registers_of(store));
 }
 
 /* Other data have another number.  1: there were none yet. */
@@ -411,6 +417,7 @@ static const struct dm_store_ops ops = {
     .await_able = await_able,
     .sleep = sleep_working,
     .reason = reason,
+    .is_denied = is_denied,
     .origin = origin,
     .count = count,
     .load = load,

@@ -435,6 +435,18 @@ static bool has_mark(struct dm_registers *registers, const struct dm_reg_name *n
            dm_reg_mark_has_read(&registers->mark, name->reads_wanted);
 }
 
+/* The value cannot be decoded. */
+static enum dm_reg_progress refuse_value(struct dm_registers *registers, struct dm_reg_task *task, int error,
+                                         const char *reason)
+{
+    char sentence[DM_REASON_ROOM];
+
+    if (error == ENOMEM)
+        return refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
+    snprintf(sentence, sizeof sentence, "the value of %.200s is not ours: %.90s", task->name->key, reason);
+    return refuse(registers, task, DM_SAYS_REFUSED, sentence);
+}
+
 static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_task *task)
 {
     struct dm_reg_name *name = task->name;
@@ -448,8 +460,7 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
     dm_reg_name_init(&value);
     result = dm_reg_name_decode(&value, name->value, name->size, &reason);
     if (result)
-        return refuse(registers, task, result == ENOMEM ? DM_SAYS_NO_MEMORY : DM_SAYS_REFUSED,
-                      reason ? reason : "out of memory");
+        return refuse_value(registers, task, result, reason);
     if (task->act != DM_REG_ACT_INFO && !has_mark(registers, name, &value)) {
         dm_reg_name_free(&value);
         return DM_REG_TASK_WAITS;

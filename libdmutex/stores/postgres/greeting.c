@@ -241,8 +241,8 @@ static void finish_making(struct dm_postgres *postgres, struct dm_pg_exchange *e
     }
     dm_pg_explain(exchange->error, postgres->settings.schema, reason);
     dm_pg_doom(postgres, dm_pg_judge(exchange->error) == DM_PG_FAILED,
-               "there are no tables in the schema \"%s\", and this role cannot make them (%.120s): let an admin run "
-               "\"dmutex sql postgresql\"",
+               "there are no tables in the schema \"%s\": let an admin run what \"dmutex sql postgresql\" prints, "
+               "because this role cannot make them (%.120s)",
                postgres->settings.schema, reason);
 }
 

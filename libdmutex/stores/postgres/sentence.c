@@ -44,6 +44,16 @@ static void take_line(const char *text, char line[TOLD_MAX + 1])
     dm_text_clean(line);
 }
 
+/*
+ * What the server has said, without what comes before it, such as "connection to … failed: FATAL:  28P01: ".
+ */
+static const char *words_of(const char *line, const char *state)
+{
+    const char *words = strstr(line, state);
+
+    return words && state[0] ? words + strlen(state) + strlen(": ") : line;
+}
+
 bool dm_pg_explain_connect(const PGconn *connection, const char *place, char ret_reason[DM_REG_REASON_ROOM],
                            bool *ret_is_crowded)
 {
@@ -68,7 +78,7 @@ bool dm_pg_explain_connect(const PGconn *connection, const char *place, char ret
     if (connection && PQstatus(connection) != CONNECTION_BAD)
         snprintf(ret_reason, DM_REG_REASON_ROOM, "no connection to %.140s in time", place);
     else
-        snprintf(ret_reason, DM_REG_REASON_ROOM, "%s%s", line, advice);
+        snprintf(ret_reason, DM_REG_REASON_ROOM, "%s%s", words_of(line, state), advice);
     return is_final;
 }
 

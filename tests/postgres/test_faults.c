@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What goes wrong with a database: each fault has a sentence with what to do, and nothing is lost. */
+#include "../tools/tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/folder.h"
+#include "../registers/pgserver.h"
+
+static struct pgserver *server;
+
+static int setup(void **state)
+{
+    char path[4096];
+
+    (void)state;
+    server = pgserver_start();
+    keeper_make_folder(folder, sizeof folder);
+    test_build_path(path, sizeof path, "tools/dmutex");
+    setenv("dmutex", path, 1);
+    setenv("F", folder, 1);
+    setenv("DMUTEX_URL", server->url, 1);
+    command_run("exec $dmutex run --lease 1000 first true");
+    assert_status(0);
+    pgserver_sql(server, "CREATE ROLE app LOGIN");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    pgserver_end(server);
+    return folder_teardown(state);
+}
+
+/* Asserts that a lock fails with this status, and that its sentence contains these words. */
+static void assert_fails(const char *options, int status, const char *words)
+{
+    command_run("DMUTEX_URL='%s%s' exec $dmutex run -w 5 --lease 1000 fault true", server->url, options);
+    assert_status(status);
+    assert_errors(words);
+}
+
+static void assert_locks(const char *options)
+{
+    command_run("DMUTEX_URL='%s%s' exec $dmutex run -w 20 --lease 1000 fault true", server->url, options);
+    assert_status(0);
+}
+
+/* A role that cannot log in is told so, and asks once */
+static void test_wrong_password_is_told(void **state)
+{
+    char rules[128];
+
+    (void)state;
+    snprintf(rules, sizeof rules, "%s/data/pg_hba.conf", server->folder);
+    command_run("sed -i '1i local all locked scram-sha-256' %s", rules);
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    pgserver_sql(server, "CREATE ROLE locked LOGIN PASSWORD 'right'");
+    assert_fails("&user=locked&password=wrong", 77, "check user and password in the URL");
+    assert_null(strstr(ran.errors, "wrong"));
+    assert_fails("&user=locked", 77, "check user and password in the URL");
+    assert_fails("&user=nobody_of_that_name", 77, "check user and password in the URL");
+    pgserver_sql(server, "GRANT USAGE ON SCHEMA dmutex TO locked; GRANT ALL ON ALL TABLES IN SCHEMA dmutex TO locked");
+    assert_locks("&user=locked&password=right");
+}
+
+/* What an admin must do is said, and is enough */
+static void test_missing_tables_and_rights_are_told(void **state)
+{
+    (void)state;
+    assert_fails("&user=app&dmutex.prefix=other", 77, "let an admin run what \"dmutex sql postgresql\" prints");
+    assert_fails("&user=app", 77, "an admin must grant what \"dmutex sql postgresql\" prints");
+    command_run("exec $dmutex sql postgresql app");
+    pgserver_sql(server, "%s", ran.output);
+    assert_locks("&user=app");
+    pgserver_sql(server, "REVOKE UPDATE ON dmutex.registers FROM app");
+    assert_fails("&user=app", 77, "an admin must grant what \"dmutex sql postgresql\" prints");
+    pgserver_sql(server, "GRANT UPDATE ON dmutex.registers TO app");
+    assert_locks("&user=app");
+}
+
+/* A database that is not there, and a server that is not */
+static void test_wrong_place_is_told(void **state)
+{
+    (void)state;
+    command_run("DMUTEX_URL='postgresql:///nothing?host=%s&user=postgres' exec $dmutex run -w 5 fault true",
+                server->folder);
+    assert_status(77);
+    assert_errors("name the database in the URL, postgresql://HOST/DATABASE");
+    command_run("DMUTEX_URL='postgresql:///x?host=/nowhere&user=postgres' exec $dmutex run -w 1 fault true");
+    assert_status(69);
+    assert_errors("cannot reach PostgreSQL at /nowhere");
+}
+
+/* A standby cannot keep locks */
+static void test_standby_is_refused(void **state)
+{
+    struct pgserver *standby = pgserver_start_standby(server);
+
+    (void)state;
+    command_run("DMUTEX_URL='%s' exec $dmutex run -w 1 fault true", standby->url);
+    assert_status(69);
+    assert_errors("standby");
+    pgserver_end(standby);
+}
+
+/* A process that gets no connection says what to raise, and locks when there is one */
+static void test_limit_of_connections_is_told(void **state)
+{
+    char url[160];
+    struct actor *holder;
+
+    (void)state;
+    pgserver_sql(server, "ALTER ROLE app CONNECTION LIMIT 1");
+    snprintf(url, sizeof url, "%s&user=app", server->url);
+    holder = actor_start_at(url);
+    actor_do(holder, "0", "init limit lease=1000");
+    actor_do(holder, "0", "lock limit");
+    assert_fails("&user=app", 69, "CONNECTION LIMIT; each process that locks needs one connection");
+    actor_do(holder, "0", "unlock limit");
+    actor_end(holder);
+    assert_locks("&user=app");
+    pgserver_sql(server, "ALTER ROLE app CONNECTION LIMIT -1");
+}
+
+/* A value that is not ours is refused, named, and not overwritten; with the right one the lock goes on */
+static void test_changed_row_is_refused(void **state)
+{
+    (void)state;
+    assert_locks("");
+    pgserver_sql(server, "CREATE TABLE saved AS SELECT * FROM dmutex.registers WHERE name = 'n/fault'");
+    pgserver_sql(server, "UPDATE dmutex.registers SET value = 'by hand' WHERE name = 'n/fault'");
+    assert_fails("", 69, "the value of n/fault is not ours");
+    assert_string_equal(pgserver_sql(server, "SELECT value = 'by hand' FROM dmutex.registers WHERE name = 'n/fault'"),
+                        "t");
+    /* As a later version may write it: the first letter says the form. */
+    pgserver_sql(server, "UPDATE dmutex.registers r SET value = overlay(s.value placing 'N' from 1) FROM saved s "
+                         "WHERE r.name = s.name");
+    assert_fails("", 69, "was written by another version of libdmutex");
+    pgserver_sql(server, "UPDATE dmutex.registers r SET value = s.value FROM saved s WHERE r.name = s.name");
+    assert_locks("");
+    pgserver_sql(server, "DROP TABLE saved");
+}
+
+/* An admin who cancels statements and ends sessions costs time, and no lock is lost or given twice */
+static void test_cancelled_statements_lose_nothing(void **state)
+{
+    struct actor *actors[2];
+    char path[64];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/count", folder);
+    actor_begin_count(path);
+    for (int i = 0; i < 2; i++) {
+        actors[i] = actor_start_at(server->url);
+        actor_send(actors[i], "count %s 150 cancel 1", path);
+    }
+    for (int i = 0; i < 100; i++)
+        pgserver_sql(server, "SELECT count(%s(pid)) FROM pg_stat_activity WHERE application_name = 'dmutex'",
+                     i % 25 == 24 ? "pg_terminate_backend" : "pg_cancel_backend");
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(actor_answer_of_count(actors[i], path), "0");
+        actor_end(actors[i]);
+    }
+    assert_true(actor_counted(path) >= 300);
+}
+
+/* No room for another row: the lock fails and says so, what is held can be unlocked, and then locks go on */
+static void test_full_disk_is_told(void **state)
+{
+    struct actor *holder;
+    char path[64], options[64];
+    struct stat owner;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/small", server->folder);
+    assert_return_code(mkdir(path, 0700), errno);
+    assert_return_code(stat(server->folder, &owner), errno);
+    snprintf(options, sizeof options, "size=512k,mode=700,uid=%u", (unsigned)owner.st_uid);
+    if (mount("tmpfs", path, "tmpfs", 0, options) < 0)
+        return; /* not in this container */
+    pgserver_sql(server, "CREATE TABLESPACE small LOCATION '%s'", path);
+    pgserver_sql(server, "ALTER TABLE dmutex.registers SET TABLESPACE small");
+    holder = actor_start_at(server->url);
+    actor_do(holder, "0", "init held/on lease=3000");
+    actor_do(holder, "0", "lock held/on");
+    command_run("cat /dev/zero >%s/filler 2>/dev/null; for i in $(seq 400); do "
+                "$dmutex run -w 2 --lease 1000 full/$(printf %%0150d $i) true || exit; done",
+                path);
+    assert_status(69);
+    assert_errors("the server's disk is full");
+    actor_do(holder, "0", "unlock held/on");
+    command_run("rm %s/filler", path);
+    assert_locks("");
+    actor_end(holder);
+    pgserver_sql(server, "ALTER TABLE dmutex.registers SET TABLESPACE pg_default");
+    pgserver_sql(server, "DROP TABLESPACE small");
+    assert_return_code(umount(path), errno);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_password_is_told),
+        cmocka_unit_test(test_missing_tables_and_rights_are_told),
+        cmocka_unit_test(test_wrong_place_is_told),
+        cmocka_unit_test(test_standby_is_refused),
+        cmocka_unit_test(test_limit_of_connections_is_told),
+        cmocka_unit_test(test_changed_row_is_refused),
+        cmocka_unit_test(test_cancelled_statements_lose_nothing),
+        cmocka_unit_test(test_full_disk_is_told),
+    };
+
+    test_begin(argc, argv);
+    if (!pgserver_is_possible()) {
+        puts("1..0 # SKIP no PostgreSQL is installed (package postgresql)");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
