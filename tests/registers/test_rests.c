@@ -105,11 +105,47 @@ static void test_connection_stays_while_somebody_needs_it(void **state)
     await_rest(one);
 }
 
+static void take_answer(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    (void)count;
+    (void)refusal;
+    __atomic_store_n((int *)user, answers ? (int)answers->verdict : -1, __ATOMIC_RELEASE);
+}
+
+/* A question is under way at a server that does not answer: its answer comes. */
+static void test_connection_stays_while_an_answer_is_due(void **state)
+{
+    struct process *one = process_start(0, true);
+    struct dm_question question = process_question(one, DM_OP_INFO, 0);
+    struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+    const struct timespec moment = { 0, DM_NS_PER_MS };
+    union dm_more more;
+    int verdict = 0;
+
+    (void)state;
+    question.ret_more = &more;
+    assert_int_equal(process_ask(one, &question).verdict, DM_SAYS_DONE);
+    memory_stall(process_memory, dm_clock_boot_ns() + 3600 * DM_NS_PER_S);
+    assert_true(dm_store_submit(one->store, &question, 1, take_answer, &verdict));
+    for (int i = 0; i < 100; i++) {
+        be_idle(one);
+        dm_store_turn(one->store);
+        assert_true(is_connected(one));
+    }
+    process_jump(7200 * DM_NS_PER_S); /* the server goes on */
+    while (!__atomic_load_n(&verdict, __ATOMIC_ACQUIRE) && dm_deadline_left_ns(&patience) > 0) {
+        dm_store_turn(one->store);
+        nanosleep(&moment, NULL);
+    }
+    assert_int_equal(verdict, DM_SAYS_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_idle_process_closes_its_connection_and_comes_back, process_begin,
                                         process_end),
+        cmocka_unit_test_setup_teardown(test_connection_stays_while_an_answer_is_due, process_begin, process_end),
         cmocka_unit_test_setup_teardown(test_connection_stays_while_somebody_needs_it, process_begin, process_end),
     };
 

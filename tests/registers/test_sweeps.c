@@ -155,6 +155,7 @@ static void test_unused_name_goes_and_its_tokens_go_on(void **state)
     jump(6);
     sweep(one);
     assert_int_equal(count_keys("n/").all, 1);
+    assert_int_equal(count_keys("s/").dead, 0); /* its own idle session is no corpse */
     jump(3);
     sweep(one);
     assert_int_equal(count_keys("n/").all, 0);

@@ -225,7 +225,7 @@ static void assert_last(const struct sight *sight, const struct process *process
 static void test_free_lock_shows_its_last_hold(void **state)
 {
     struct process *one = process_start(0, true), *other = process_start(1, true), *third;
-    struct dm_question force = process_question(other, DM_OP_FORCE, 0);
+    struct dm_question force = process_question(other, DM_OP_FORCE, 0), poll;
     uint64_t attempt;
 
     (void)state;
@@ -245,6 +245,11 @@ static void test_free_lock_shows_its_last_hold(void **state)
     third = process_start(2, true);
     assert_int_equal(process_try(third, process_next_attempt(third)).verdict, DM_SAYS_OWNED);
     assert_last(view_one(other, "ngroup/other"), one, DM_END_DIED); /* its session is dead now */
+    free(third->place);
+    third->place = dm_store_place(third->store, "ngroup/other");
+    poll = process_question(third, DM_OP_POLL, 0);
+    process_ask(third, &poll); /* in nobody's name: the hold is buried, and nobody gets the lock */
+    assert_last(view_one(other, "ngroup/other"), one, DM_END_DIED);
 }
 
 /* A hold that its process keeps without a thread inside is marked so, and its end is no death. */
