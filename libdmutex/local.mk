@@ -139,6 +139,7 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/apply.c \
     libdmutex/registers/apply.h \
     libdmutex/registers/client.c \
+    libdmutex/registers/conditions.c \
     libdmutex/registers/driver.h \
     libdmutex/registers/engine.c \
     libdmutex/registers/errand.c \

@@ -601,6 +601,7 @@ tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 
 # drivers of register stores
 registers_tests = \
+    tests/registers/test_conditions \
     tests/registers/test_driver_controls \
     tests/registers/test_forks \
     tests/registers/test_memory \

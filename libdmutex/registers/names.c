@@ -14,6 +14,9 @@
 #include "base/units.h"
 #include "registers/store_parts.h"
 
+/* A store that refuses is asked again after this time. */
+#define REFUSED_NS (500 * DM_NS_PER_MS)
+
 /* Above this number of names, those that are not used are forgotten. */
 #define NAMES_KEPT 1000
 
@@ -24,7 +27,7 @@ static unsigned bucket_of_number(uint64_t number)
     return (unsigned)((number * UINT64_C(0x9E3779B97F4A7C15)) >> 56) % DM_REG_BUCKETS;
 }
 
-struct dm_reg_attempt *dm_registers_attempt(struct dm_registers *registers, uint64_t number)
+struct dm_reg_attempt *dm_registers_attempt(const struct dm_registers *registers, uint64_t number)
 {
     struct dm_reg_attempt *attempt = registers->attempts[bucket_of_number(number)];
 
@@ -55,6 +58,13 @@ struct dm_reg_attempt *dm_reg_attempt_make(struct dm_registers *registers, struc
     return attempt;
 }
 
+static void leave_condition(struct dm_reg_attempt *attempt)
+{
+    if (attempt->condition)
+        attempt->condition->uses--;
+    attempt->condition = NULL;
+}
+
 static void leave_session(struct dm_reg_attempt *attempt)
 {
     if (!attempt->own)
@@ -62,7 +72,7 @@ static void leave_session(struct dm_reg_attempt *attempt)
     dm_reg_session_refer(&attempt->own->session, attempt->is_sent ? -1 : 0, attempt->is_hold ? -1 : 0);
     attempt->own->attempts--;
     attempt->own = NULL;
-    attempt->is_sent = attempt->is_hold = attempt->is_waiting = false;
+    attempt->is_sent = attempt->is_hold = attempt->is_waiting = attempt->is_asleep = false;
 }
 
 void dm_reg_attempt_join(struct dm_reg_attempt *attempt, struct dm_reg_own *own)
@@ -83,7 +93,7 @@ void dm_reg_attempt_note_sent(struct dm_reg_attempt *attempt)
 void dm_reg_attempt_note_hold(struct dm_reg_attempt *attempt, uint64_t token)
 {
     dm_reg_attempt_note_sent(attempt);
-    attempt->is_waiting = false;
+    attempt->is_waiting = attempt->is_asleep = false;
     attempt->token = token;
     attempt->heard_ns = dm_clock_boot_ns();
     if (attempt->is_hold || attempt->is_ending)
@@ -147,7 +157,7 @@ void dm_reg_name_forget(struct dm_registers *registers, struct dm_reg_name *name
 {
     struct dm_reg_name **at = &registers->buckets[bucket_of_key(name->key)];
 
-    if (registers->name_count <= NAMES_KEPT || name->tasks || name->attempts || name->copy.is_unsettled)
+    if (registers->name_count <= NAMES_KEPT || name->tasks || name->attempts || name->uses || name->copy.is_unsettled)
         return;
     while (*at != name)
         at = &(*at)->next;
@@ -230,6 +240,27 @@ void dm_reg_task_leave_claimer(struct dm_reg_task *task)
     task->is_claiming = false;
 }
 
+void dm_reg_task_set_condition(struct dm_reg_task *task, struct dm_reg_name *condition)
+{
+    if (condition)
+        condition->uses++;
+    if (task->condition)
+        task->condition->uses--;
+    task->condition = condition;
+}
+
+/* Who counts and who wants to know may end one before the other. */
+static void leave_others(struct dm_reg_task *task)
+{
+    if (task->attempt && task->attempt->finding == task)
+        task->attempt->finding = NULL;
+    if (task->binder)
+        task->binder->bind->counting = NULL;
+    if (task->bind && task->bind->counting)
+        task->bind->counting->binder = NULL;
+    dm_reg_task_set_condition(task, NULL);
+}
+
 enum dm_reg_progress dm_reg_task_finish(struct dm_registers *registers, struct dm_reg_task *task)
 {
     if (task->attempt && task->batch)
@@ -237,8 +268,10 @@ enum dm_reg_progress dm_reg_task_finish(struct dm_registers *registers, struct d
     dm_reg_task_answer(registers, task, NULL);
     return_owed(registers, task);
     dm_reg_task_leave_claimer(task);
+    leave_others(task);
     unlink_task(task);
     free(task->note);
+    free(task->bind);
     free(task);
     return DM_REG_TASK_IS_GONE;
 }
@@ -250,11 +283,27 @@ enum dm_reg_progress dm_reg_task_finish_with(struct dm_registers *registers, str
     return dm_reg_task_finish(registers, task);
 }
 
+/* The task about the attempt that is still at the condition, if any. */
+static void end_finding(struct dm_registers *registers, struct dm_reg_attempt *attempt, enum dm_verdict verdict)
+{
+    struct dm_reg_task *task = attempt->finding;
+
+    if (!task)
+        return;
+    task->attempt = NULL;
+    attempt->finding = NULL;
+    if (task->name->under_way == task)
+        task->is_dropped = true;
+    else
+        dm_reg_task_finish_with(registers, task, verdict);
+}
+
 void dm_reg_attempt_end(struct dm_registers *registers, struct dm_reg_attempt *attempt)
 {
     struct dm_reg_attempt **at = &attempt->name->attempts;
     struct dm_reg_task *task = attempt->name->tasks;
 
+    end_finding(registers, attempt, DM_SAYS_UNKNOWN);
     while (task) {
         struct dm_reg_task *next = task->next;
 
@@ -276,6 +325,7 @@ void dm_reg_attempt_end(struct dm_registers *registers, struct dm_reg_attempt *a
         at = &(*at)->in_row;
     *at = attempt->in_row;
     leave_session(attempt);
+    leave_condition(attempt);
     free(attempt);
 }
 
@@ -284,6 +334,8 @@ enum dm_reg_progress dm_reg_task_finish_attempt(struct dm_registers *registers, 
     struct dm_reg_attempt *attempt = task->attempt;
 
     task->attempt = NULL;
+    if (attempt && attempt->finding == task)
+        attempt->finding = NULL;
     if (attempt)
         dm_reg_attempt_end(registers, attempt);
     return dm_reg_task_finish(registers, task);
@@ -305,18 +357,11 @@ struct dm_reg_task *dm_reg_attempt_find_release(const struct dm_reg_attempt *att
     return task;
 }
 
-struct dm_reg_task *dm_reg_task_add(struct dm_registers *registers, struct dm_reg_name *name, enum dm_reg_act act,
-                                    struct dm_reg_attempt *attempt, int owed_count)
+/* The last of the name's tasks. */
+static void link_task(struct dm_registers *registers, struct dm_reg_task *task, struct dm_reg_name *name)
 {
-    struct dm_reg_task *task = calloc(1, sizeof *task + (size_t)owed_count * sizeof task->owed[0]);
-    bool is_about_now = act == DM_REG_SERVE || act == DM_REG_MARK || act == DM_REG_FORCE || act == DM_REG_ACT_INFO;
-
-    if (!task)
-        return NULL;
     task->name = name;
-    task->act = act;
-    task->attempt = attempt;
-    dm_reg_errand_init(&task->errand, &name->copy, act == DM_REG_ACQUIRE || act == DM_REG_TRY, is_about_now);
+    task->next = NULL;
     *name->last_task = task;
     name->last_task = &task->next;
     if (!name->is_in_row) {
@@ -324,7 +369,77 @@ struct dm_reg_task *dm_reg_task_add(struct dm_registers *registers, struct dm_re
         name->in_row = registers->busy;
         registers->busy = name;
     }
+}
+
+static void begin(struct dm_reg_task *task)
+{
+    enum dm_reg_act act = task->act;
+    bool is_about_now = act == DM_REG_SERVE || act == DM_REG_MARK || act == DM_REG_FORCE || act >= DM_REG_ACT_COUNT;
+
+    dm_reg_errand_init(&task->errand, &task->name->copy, act == DM_REG_ACQUIRE || act == DM_REG_TRY, is_about_now);
+}
+
+struct dm_reg_task *dm_reg_task_add(struct dm_registers *registers, struct dm_reg_name *name, enum dm_reg_act act,
+                                    struct dm_reg_attempt *attempt, int owed_count)
+{
+    struct dm_reg_task *task = calloc(1, sizeof *task + (size_t)owed_count * sizeof task->owed[0]);
+
+    if (!task)
+        return NULL;
+    task->act = act;
+    task->attempt = attempt;
+    link_task(registers, task, name);
+    begin(task);
     return task;
+}
+
+enum dm_reg_progress dm_reg_task_move(struct dm_registers *registers, struct dm_reg_task *task,
+                                      struct dm_reg_name *name, enum dm_reg_act act)
+{
+    if (task->attempt && task->attempt->finding == task)
+        task->attempt->finding = NULL;
+    unlink_task(task);
+    task->act = act;
+    link_task(registers, task, name);
+    begin(task);
+    registers->has_moved = true;
+    return DM_REG_TASK_IS_GONE;
+}
+
+bool dm_reg_task_refers(const struct dm_reg_task *task)
+{
+    return task->act == DM_REG_ACQUIRE || task->act == DM_REG_TRY || task->act == DM_REG_CLAIM ||
+           task->act == DM_REG_WAIT;
+}
+
+/*
+ * A refusal of a wait says that nothing has changed.  If one of its swaps may still be executed, there is no answer
+ * instead, and the process asks again.
+ */
+static enum dm_verdict refusal_of(const struct dm_reg_task *task, enum dm_verdict verdict)
+{
+    return task->act == DM_REG_WAIT && task->name->copy.is_unsettled ? DM_SAYS_NOTHING : verdict;
+}
+
+enum dm_reg_progress dm_reg_task_refuse(struct dm_registers *registers, struct dm_reg_task *task,
+                                        enum dm_verdict verdict, const char *reason)
+{
+    task->answer = (struct dm_answer){ .verdict = refusal_of(task, verdict) };
+    if (task->binder)
+        dm_reg_task_refuse(registers, task->binder, verdict, reason);
+    dm_reg_task_answer(registers, task, task->answer.verdict == DM_SAYS_NOTHING ? NULL : reason);
+    if (task->act == DM_REG_RELEASE) { /* it stays owed */
+        dm_reg_errand_refused(&task->errand, dm_clock_boot_ns() + REFUSED_NS);
+        return DM_REG_TASK_WAITS;
+    }
+    if (task->act == DM_REG_ACT_BIND)
+        return dm_reg_task_finish_attempt(registers, task);
+    if (!task->attempt || !dm_reg_task_refers(task) || task->answer.verdict == DM_SAYS_NOTHING)
+        return dm_reg_task_finish(registers, task);
+    if (!task->attempt->is_sent)
+        return dm_reg_task_finish_attempt(registers, task);
+    dm_reg_attempt_owe(registers, task->attempt, DM_END_UNLOCKED);
+    return dm_reg_task_finish(registers, task);
 }
 
 void dm_reg_task_adopt_claimer(struct dm_reg_task *task)
@@ -343,6 +458,7 @@ void dm_reg_attempt_supersede(struct dm_registers *registers, struct dm_reg_atte
 {
     struct dm_reg_task *task = attempt->name->tasks;
 
+    end_finding(registers, attempt, DM_SAYS_NOTHING);
     while (task) {
         struct dm_reg_task *next = task->next;
 

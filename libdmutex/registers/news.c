@@ -90,7 +90,10 @@ void dm_registers_tell_about(struct dm_registers *registers, const struct dm_reg
     dm_registers_tell(registers, &(struct dm_message){ .kind = kind, .attempt = attempt->number });
 }
 
-/* N4: a grant is believed if it is about this very attempt, in this session, and the session is certain. */
+/*
+ * N4: a grant is believed if it is about this very attempt, in this session, and the session is certain; and if nobody
+ * has said that it is broken, which may come first.
+ */
 static void take_grant(struct dm_registers *registers, struct dm_reg_attempt *attempt,
                        const struct dm_reg_notice *notice)
 {
@@ -98,7 +101,8 @@ static void take_grant(struct dm_registers *registers, struct dm_reg_attempt *at
 
     if (attempt->is_ending || !attempt->is_sent)
         return;
-    if (!dm_reg_attempt_is_certain(attempt) || attempt->own->session.phase != DM_REG_SESSION_LIVE) {
+    if (attempt->is_broken || !dm_reg_attempt_is_certain(attempt) ||
+        attempt->own->session.phase != DM_REG_SESSION_LIVE) {
         dm_registers_tell_about(registers, attempt, DM_MESSAGE_ASK);
         return;
     }
@@ -108,6 +112,20 @@ static void take_grant(struct dm_registers *registers, struct dm_reg_attempt *at
                                          .is_owner_dead = notice->is_owner_dead && attempt->is_robust,
                                          .has_waiter = notice->has_waiter,
                                          .from_ns = attempt->own->session.proved_ns };
+    dm_registers_tell(registers, &message);
+}
+
+/* From the condition to the queue. */
+static void take_signal(struct dm_registers *registers, struct dm_reg_attempt *attempt,
+                        const struct dm_reg_notice *notice)
+{
+    struct dm_message message = { .kind = DM_MESSAGE_SIGNALLED, .attempt = attempt->number };
+
+    attempt->is_waiting = attempt->is_waiting || attempt->is_asleep;
+    attempt->is_asleep = false;
+    message.answer = (struct dm_answer){ .verdict = DM_SAYS_QUEUED,
+                                         .position = notice->position,
+                                         .remaining_ms = attempt->lease_ms };
     dm_registers_tell(registers, &message);
 }
 
@@ -125,9 +143,12 @@ void dm_registers_take_notice(struct dm_registers *registers, const struct dm_re
         dm_registers_tell_about(registers, attempt, DM_MESSAGE_WANTED);
         break;
     case DM_REG_NEWS_LOST:
+        attempt->is_broken = true;
         dm_registers_tell_about(registers, attempt, DM_MESSAGE_LOST);
         break;
     case DM_REG_NEWS_SIGNALLED:
+        take_signal(registers, attempt, notice);
+        break;
     case DM_REG_NEWS_ASK:
         dm_registers_tell_about(registers, attempt, DM_MESSAGE_ASK);
     }
@@ -165,7 +186,7 @@ static void tell_deaths(struct dm_registers *registers)
 {
     for (unsigned i = 0; i < DM_REG_BUCKETS; i++) {
         for (struct dm_reg_attempt *attempt = registers->attempts[i]; attempt; attempt = attempt->in_row) {
-            if (attempt->is_waiting && has_dead_in_copy(registers, attempt->name))
+            if ((attempt->is_waiting || attempt->is_asleep) && has_dead_in_copy(registers, attempt->name))
                 dm_registers_tell_about(registers, attempt, DM_MESSAGE_ASK);
         }
     }

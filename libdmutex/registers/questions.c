@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Questions become tasks, and what becomes of tasks when the connection is lost, or the store has other data. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,7 +111,7 @@ static bool take_other(struct dm_registers *registers, struct dm_reg_name *name,
 {
     struct dm_reg_task *task;
 
-    if (act == DM_REG_CANCEL && attempt)
+    if ((act == DM_REG_CANCEL || act == DM_REG_COND_CANCEL) && attempt)
         dm_reg_attempt_supersede(registers, attempt);
     task = dm_reg_task_add(registers, name, act, attempt, 0);
     if (!task)
@@ -136,11 +137,139 @@ void dm_registers_owe(struct dm_registers *registers, const struct dm_question *
     dm_reg_attempt_owe(registers, attempt, question->release.end);
 }
 
-bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
+/* ---- conditions -------------------------------------------------------------------------- */
+
+static void take_batch(struct dm_reg_task *task, const struct dm_question *question, struct dm_reg_batch *batch,
+                       int index)
+{
+    task->seen = question->seen;
+    task->ret_more = question->ret_more;
+    task->batch = batch;
+    task->index = index;
+}
+
+/* C5: the condition is bound to the mutex, if it is not yet. */
+static struct dm_reg_task *add_bind(struct dm_registers *registers, struct dm_reg_name *condition,
+                                    struct dm_reg_attempt *attempt, const struct dm_question *question)
+{
+    struct dm_reg_bind *bind = calloc(1, sizeof *bind);
+    struct dm_reg_task *task = bind ? dm_reg_task_add(registers, condition, DM_REG_ACT_BIND, attempt, 0) : NULL;
+
+    if (!task) {
+        free(bind);
+        return NULL;
+    }
+    snprintf(bind->mutex, sizeof bind->mutex, "%s", question->leave.mutex);
+    task->bind = bind;
+    attempt->finding = task;
+    return task;
+}
+
+/* A wait that may have been executed goes on at the mutex, because any answer of another kind could be wrong. */
+static bool take_wait(struct dm_registers *registers, struct dm_reg_name *name, struct dm_reg_name *condition,
+                      const struct dm_question *question, struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, question->attempt),
+                          *leaving = dm_registers_attempt(registers, question->leave.attempt);
+    struct dm_reg_task *task;
+
+    if (attempt)
+        dm_reg_attempt_supersede(registers, attempt);
+    else
+        attempt = dm_reg_attempt_make(registers, name, question);
+    if (!attempt)
+        return false;
+    if (leaving)
+        leaving->heard_ns = dm_clock_boot_ns();
+    if (attempt->is_sent && attempt->condition) {
+        task = dm_reg_task_add(registers, name, DM_REG_WAIT, attempt, 0);
+        if (task)
+            dm_reg_task_set_condition(task, attempt->condition);
+    } else {
+        task = add_bind(registers, condition, attempt, question);
+    }
+    if (!task)
+        return false;
+    take_batch(task, question, batch, index);
+    task->leaving = question->leave.attempt;
+    task->end = question->leave.end;
+    return true;
+}
+
+/* At the condition first, whose binding says where to go on. */
+static bool take_find(struct dm_registers *registers, struct dm_reg_name *condition, enum dm_reg_act then,
+                      struct dm_reg_attempt *attempt, const struct dm_question *question, struct dm_reg_batch *batch,
+                      int index)
+{
+    struct dm_reg_task *task = dm_reg_task_add(registers, condition, DM_REG_ACT_FIND, attempt, 0);
+
+    if (!task)
+        return false;
+    take_batch(task, question, batch, index);
+    task->then = then;
+    task->is_anonymous = question->op == DM_OP_COND_DROP && question->is_anonymous;
+    if (question->op == DM_OP_COND_SIGNAL) {
+        task->most = question->signal.most;
+        task->upto = question->signal.upto;
+    }
+    if (attempt)
+        attempt->finding = task;
+    return true;
+}
+
+static bool take_poll(struct dm_registers *registers, struct dm_reg_name *name, struct dm_reg_attempt *attempt,
+                      const struct dm_question *question, struct dm_reg_batch *batch, int index)
+{
+    if (question->attempt && !attempt) {
+        answer_at_once(registers, batch, index, DM_SAYS_UNKNOWN);
+        return true;
+    }
+    if (attempt && attempt->is_asleep && attempt->condition && !attempt->finding)
+        return take_find(registers, attempt->condition, DM_REG_SERVE, attempt, question, batch, index);
+    return take_other(registers, name, DM_REG_SERVE, attempt, question, batch, index);
+}
+
+/* ---- all questions ----------------------------------------------------------------------- */
+
+static bool take_known(struct dm_registers *registers, struct dm_reg_name *name, enum dm_reg_act act,
+                       enum dm_verdict unknown, struct dm_reg_attempt *attempt, const struct dm_question *question,
                        struct dm_reg_batch *batch, int index)
 {
-    struct dm_reg_attempt *attempt = question->attempt ? dm_registers_attempt(registers, question->attempt) : NULL;
+    if (question->attempt && !attempt) {
+        answer_at_once(registers, batch, index, unknown);
+        return true;
+    }
+    return take_other(registers, name, act, attempt, question, batch, index);
+}
 
+/* The record of a place; NULL: there is no place, or no memory. */
+static struct dm_reg_name *name_of(struct dm_registers *registers, const struct dm_place *place)
+{
+    return place ? dm_registers_name(registers, place->key) : NULL;
+}
+
+static bool take_about_condition(struct dm_registers *registers, const struct dm_question *question,
+                                 struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_name *condition = name_of(registers, question->condition);
+    struct dm_reg_name *name = question->op == DM_OP_COND_WAIT ? name_of(registers, question->place) : NULL;
+
+    if (!condition || (question->op == DM_OP_COND_WAIT && !name))
+        return false;
+    if (question->op == DM_OP_COND_WAIT)
+        return take_wait(registers, name, condition, question, batch, index);
+    return take_find(registers, condition, question->op == DM_OP_COND_SIGNAL ? DM_REG_SIGNAL : DM_REG_ACT_SLEEPERS,
+                     NULL, question, batch, index);
+}
+
+static bool take_about_mutex(struct dm_registers *registers, const struct dm_question *question,
+                             struct dm_reg_batch *batch, int index)
+{
+    struct dm_reg_attempt *attempt = question->attempt ? dm_registers_attempt(registers, question->attempt) : NULL;
+    struct dm_reg_name *name = name_of(registers, question->place);
+
+    if (!name)
+        return false;
     if (attempt)
         attempt->heard_ns = dm_clock_boot_ns();
     switch (question->op) {
@@ -150,28 +279,29 @@ bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name,
         return take_release(registers, attempt, question, batch, index);
     case DM_OP_RENEW:
         return take_renew(registers, attempt, question, batch, index);
-    case DM_OP_CANCEL:
-        if (!attempt)
-            answer_at_once(registers, batch, index, DM_SAYS_DONE);
-        return !attempt || take_other(registers, name, DM_REG_CANCEL, attempt, question, batch, index);
     case DM_OP_POLL:
+        return take_poll(registers, name, attempt, question, batch, index);
+    case DM_OP_CANCEL:
+        return take_known(registers, name, DM_REG_CANCEL, DM_SAYS_DONE, attempt, question, batch, index);
     case DM_OP_CONSISTENT:
-        if (question->attempt && !attempt) {
-            answer_at_once(registers, batch, index, DM_SAYS_UNKNOWN);
-            return true;
-        }
-        return take_other(registers, name, question->op == DM_OP_POLL ? DM_REG_SERVE : DM_REG_CONSISTENT, attempt,
-                          question, batch, index);
+        return take_known(registers, name, DM_REG_CONSISTENT, DM_SAYS_UNKNOWN, attempt, question, batch, index);
+    case DM_OP_COND_CANCEL:
+        return take_known(registers, name, DM_REG_COND_CANCEL, DM_SAYS_UNKNOWN, attempt, question, batch, index);
     case DM_OP_FORCE:
         return take_other(registers, name, DM_REG_FORCE, NULL, question, batch, index);
     case DM_OP_DROP:
         return take_other(registers, name, DM_REG_DROP, NULL, question, batch, index);
-    case DM_OP_INFO:
+    default: /* INFO */
         return take_other(registers, name, DM_REG_ACT_INFO, NULL, question, batch, index);
-    default: /* conditions */
-        answer_at_once(registers, batch, index, DM_SAYS_UNSUPPORTED);
-        return true;
     }
+}
+
+bool dm_registers_take(struct dm_registers *registers, const struct dm_question *question, struct dm_reg_batch *batch,
+                       int index)
+{
+    if (question->op == DM_OP_COND_WAIT || question->op == DM_OP_COND_SIGNAL || question->op == DM_OP_COND_DROP)
+        return take_about_condition(registers, question, batch, index);
+    return take_about_mutex(registers, question, batch, index);
 }
 
 /* ---- the connection ---------------------------------------------------------------------- */
@@ -218,9 +348,10 @@ void dm_registers_names_moved(struct dm_registers *registers)
             for (struct dm_reg_task *task = name->tasks; task; task = task->next)
                 dm_reg_task_begin_again(task);
             for (struct dm_reg_attempt *attempt = name->attempts; attempt; attempt = attempt->next) {
-                if (attempt->is_hold && dm_reg_attempt_is_certain(attempt))
+                if (attempt->is_hold && !attempt->is_broken && !attempt->may_have_left &&
+                    dm_reg_attempt_is_certain(attempt))
                     dm_reg_task_add(registers, name, DM_REG_CLAIM, attempt, 0);
-                else if (attempt->is_waiting)
+                else if (attempt->is_waiting || attempt->is_asleep)
                     dm_registers_tell_about(registers, attempt, DM_MESSAGE_ASK);
             }
         }

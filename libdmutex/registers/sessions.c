@@ -43,6 +43,15 @@ struct dm_reg_own *dm_registers_own(struct dm_registers *registers, uint32_t lea
     return own;
 }
 
+bool dm_registers_is_our_living(const struct dm_registers *registers, const struct dm_reg_session_id *id)
+{
+    const struct dm_reg_own *own = registers->owns;
+
+    while (own && !dm_reg_session_id_equals(&own->session.id, id))
+        own = own->next;
+    return own && own->session.phase <= DM_REG_SESSION_ENDING;
+}
+
 static void step_own(struct dm_reg_own *own, enum dm_reg_session_event_kind kind)
 {
     dm_reg_session_step(&own->session, &(struct dm_reg_session_event){ .kind = kind }, dm_clock_boot_ns());
@@ -81,8 +90,13 @@ static void send_own(struct dm_registers *registers, struct dm_reg_own *own, enu
 /* Holds that were broken by force: the owner learns of it here at the latest. */
 static void take_notes(struct dm_registers *registers, const struct dm_reg_session_value *value)
 {
-    for (int i = 0; i < value->broken_count; i++)
+    for (int i = 0; i < value->broken_count; i++) {
+        struct dm_reg_attempt *attempt = dm_registers_attempt(registers, value->broken[i]);
+
+        if (attempt)
+            attempt->is_broken = true; /* a grant that is still under way comes too late */
         dm_registers_tell(registers, &(struct dm_message){ .kind = DM_MESSAGE_LOST, .attempt = value->broken[i] });
+    }
 }
 
 static void own_read(struct dm_registers *registers, struct dm_reg_own *own, const struct dm_reg_reply *reply)

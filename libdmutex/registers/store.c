@@ -18,11 +18,6 @@
 /* Before the first answer: how long one may take. */
 #define ROUND_TRIP_NS DM_NS_PER_MS
 
-/* A place of this store: the key of its name there. */
-struct dm_place {
-    char key[DM_REG_KEY_MAX + 1];
-};
-
 static void lock(struct dm_registers *registers)
 {
     dm_mutex_lock(&registers->lock);
@@ -64,8 +59,7 @@ static uint32_t spread(struct dm_store *store, const struct dm_place *place)
 static bool submit(struct dm_store *store, const struct dm_question *questions, int count, dm_answers_fn done,
                    void *user)
 {
-    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING },
-                                  unsupported = { .verdict = DM_SAYS_UNSUPPORTED };
+    static const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
     struct dm_registers *registers = dm_registers_of(store);
     struct dm_reg_batch *batch = calloc(1, sizeof *batch + (size_t)count * sizeof batch->answers[0]);
 
@@ -83,12 +77,7 @@ static bool submit(struct dm_store *store, const struct dm_question *questions, 
         return false;
     }
     for (int i = 0; i < count; i++) {
-        const struct dm_question *question = &questions[i];
-        struct dm_reg_name *name = question->place ? dm_registers_name(registers, question->place->key) : NULL;
-
-        if (!question->place)
-            dm_registers_answer(registers, batch, i, &unsupported, NULL);
-        else if (!name || !dm_registers_take(registers, name, question, batch, i))
+        if (!dm_registers_take(registers, &questions[i], batch, i))
             dm_registers_answer(registers, batch, i, &nothing, NULL);
     }
     dm_registers_run(registers);
@@ -357,6 +346,7 @@ static void free_names(struct dm_registers *registers)
 
                 name->tasks = task->next;
                 free(task->note);
+                free(task->bind);
                 free(task);
             }
             while (name->attempts) {

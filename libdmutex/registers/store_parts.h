@@ -9,6 +9,7 @@
  *   names.c     the names that this process uses: attempts, and tasks about them
  *   tasks.c     tasks go on: read, step, swap, and what follows from the replies
  *   questions.c questions become tasks
+ *   conditions.c the bindings of conditions, and who sleeps on one
  *   news.c      what the process hears without asking
  *   sessions.c  the sessions of this process, those that it watches, and the mark
  *   requests.c  requests to the driver
@@ -49,6 +50,11 @@ struct dm_reg_batch {
     struct dm_answer answers[];
 };
 
+/* A place of this store: the key of its name there. */
+struct dm_place {
+    char key[DM_REG_KEY_MAX + 1];
+};
+
 /* A message for the process. */
 struct dm_reg_news_item {
     struct dm_reg_news_item *next;
@@ -72,11 +78,17 @@ struct dm_reg_attempt {
     uint64_t number, thread;
     uint32_t lease_ms;
     bool is_robust;
-    struct dm_reg_own *own; /* the session that the value names, or will; NULL: none yet */
-    bool is_sent;           /* a swap that names it was sent: it is a reference to the session */
-    bool is_hold;           /* OWNED was answered, and no release has been asked for */
-    bool is_waiting;        /* QUEUED was answered */
-    bool is_ending;         /* its release is asked for */
+    struct dm_reg_own *own;        /* the session that the value names, or will; NULL: none yet */
+    bool is_sent;                  /* a swap that names it was sent: it is a reference to the session */
+    bool is_hold;                  /* OWNED was answered, and no release has been asked for */
+    bool is_waiting;               /* QUEUED was answered */
+    bool is_asleep;                /* WAITING was answered */
+    bool is_ending;                /* its release is asked for */
+    bool may_have_left;            /* a wait whose swap had no answer gives the hold back, perhaps */
+    bool is_broken;                /* by force, as somebody said: no grant is believed any more */
+    struct dm_reg_name *condition; /* on which it sleeps, or has slept; NULL: none */
+    struct dm_reg_version bound;   /* C5: of the binding when it fell asleep */
+    struct dm_reg_task *finding;   /* the task about it that is still among those of the condition */
     uint64_t token;
     enum dm_mark mark; /* as the value has it */
     struct dm_reg_looks looks;
@@ -96,8 +108,29 @@ struct dm_reg_note {
     struct dm_reg_session_value value; /* as read, with the attempt among the broken ones */
 };
 
-/* A task without an enum dm_reg_act: reads the name for people. */
+/*
+ * Tasks without an enum dm_reg_act: INFO reads the name for people; SLEEPERS counts who sleeps on the condition.  Those
+ * of a condition: FIND reads the binding, and goes on at the mutex; BIND binds it first; UNBIND deletes the binding.
+ */
 #define DM_REG_ACT_INFO DM_REG_ACT_COUNT
+#define DM_REG_ACT_SLEEPERS ((enum dm_reg_act)(DM_REG_ACT_COUNT + 1))
+#define DM_REG_ACT_FIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 2))
+#define DM_REG_ACT_BIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 3))
+#define DM_REG_ACT_UNBIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 4))
+
+/*
+ * BIND.  C5: the condition is bound to another mutex only while nobody sleeps at the former one; that is looked at
+ * again after the swap, which is undone if somebody has come meanwhile.
+ */
+struct dm_reg_bind {
+    char mutex[DM_MUTEX_KEY_ROOM];   /* the new one, as the process calls it */
+    char former[DM_REG_KEY_MAX + 1]; /* "": none */
+    struct dm_reg_version counted;   /* the binding when the sleepers of the former mutex were counted */
+    struct dm_reg_version ours;      /* the binding as we wrote it */
+    struct dm_reg_task *counting;    /* counts at the former mutex */
+    unsigned sleepers;               /* as it found */
+    bool is_recounted, is_undone;
+};
 
 /* One operation on one name. */
 struct dm_reg_task {
@@ -117,12 +150,22 @@ struct dm_reg_task {
     int64_t look_ns;   /* TRY: since when it looks at the holders; 0: not yet */
     int64_t asked_ns;  /* RENEW: its answer must prove a later beat */
     bool is_anonymous;
-    bool is_over;               /* by the answer, so is the attempt */
-    bool is_dropped;            /* its request is under way, and nothing follows it */
-    bool is_claiming;           /* CLAIM: sent, so the value may name the new session */
-    struct dm_reg_own *claimer; /* CLAIM: the new session */
-    enum dm_verdict refusal;    /* by the store, of the last request; NOTHING: none */
-    struct dm_reg_note *note;   /* FORCE: once there is a holder */
+    bool is_over;                  /* by the answer, so is the attempt */
+    bool is_unanswered;            /* one of its swaps had no answer */
+    bool is_dropped;               /* its request is under way, and nothing follows it */
+    bool is_claiming;              /* CLAIM: sent, so the value may name the new session */
+    struct dm_reg_own *claimer;    /* CLAIM: the new session */
+    enum dm_verdict refusal;       /* by the store, of the last request; NOTHING: none */
+    struct dm_reg_note *note;      /* FORCE: once there is a holder */
+    enum dm_reg_act then;          /* FIND: the act at the mutex */
+    uint64_t leaving;              /* WAIT: the attempt whose hold is given back */
+    struct dm_reg_name *condition; /* WAIT, SIGNAL, SLEEPERS */
+    struct dm_reg_bind *bind;      /* BIND */
+    struct dm_reg_task *binder;    /* SLEEPERS: the BIND that wants to know; NULL: the batch */
+    int64_t began_ns;              /* SLEEPERS */
+    int most;                      /* SIGNAL */
+    uint64_t upto, told_upto;      /* SIGNAL: whom it is for, and whom the answer names */
+    bool is_riding;                /* the read under way is for it, too */
     struct dm_answer answer;
     union dm_more *ret_more;
     int owed_count;
@@ -139,7 +182,10 @@ struct dm_reg_renewal {
     int index;
 };
 
-/* A name that this process uses, with the copy of its value that this process knows. */
+/*
+ * A name that this process uses, with the copy of its value that this process knows.  A condition is one, too: its
+ * value is the binding, and the sleepers are in the value of the mutex.
+ */
 struct dm_reg_name {
     struct dm_reg_name *next;   /* in its bucket */
     struct dm_reg_name *in_row; /* of the names with tasks */
@@ -154,6 +200,7 @@ struct dm_reg_name {
     size_t next_size;
     struct dm_reg_notice own_notices[8]; /* of the swap under way, to this process; the rest is found by polls */
     int own_notice_count;
+    unsigned uses;         /* by attempts and tasks about other names */
     uint64_t reads_wanted; /* in doubt: believed once the mark has been read so often */
     struct dm_reg_task *tasks, **last_task;
     struct dm_reg_attempt *attempts;
@@ -314,6 +361,7 @@ struct dm_registers {
 
     int64_t due_ns;      /* the next turn, as the last one found it */
     int64_t loop_due_ns; /* as the loop thread knows it */
+    bool has_moved;      /* a task has gone on to another name */
     struct dm_reg_sleeper *sleepers;
     bool has_leader, is_left_to_leader; /* turns.c */
     int64_t led_ns;
@@ -372,7 +420,7 @@ void dm_registers_close_bell(struct dm_registers *registers);
 
 /* NULL without memory. */
 struct dm_reg_name *dm_registers_name(struct dm_registers *registers, const char *key);
-struct dm_reg_attempt *dm_registers_attempt(struct dm_registers *registers, uint64_t number);
+struct dm_reg_attempt *dm_registers_attempt(const struct dm_registers *registers, uint64_t number);
 
 struct dm_reg_attempt *dm_reg_attempt_make(struct dm_registers *registers, struct dm_reg_name *name,
                                            const struct dm_question *question);
@@ -419,6 +467,20 @@ enum dm_reg_progress {
 struct dm_reg_task *dm_reg_task_add(struct dm_registers *registers, struct dm_reg_name *name, enum dm_reg_act act,
                                     struct dm_reg_attempt *attempt, int owed_count);
 
+/* The task goes on at another name, as another act. */
+enum dm_reg_progress dm_reg_task_move(struct dm_registers *registers, struct dm_reg_task *task,
+                                      struct dm_reg_name *name, enum dm_reg_act act);
+
+/* The condition that the task is about; it stays in memory until the task is finished. */
+void dm_reg_task_set_condition(struct dm_reg_task *task, struct dm_reg_name *condition);
+
+/* True of a step that puts its attempt into the value. */
+bool dm_reg_task_refers(const struct dm_reg_task *task);
+
+/* A person must mend something: the task ends with this verdict, but what is owed stays owed. */
+enum dm_reg_progress dm_reg_task_refuse(struct dm_registers *registers, struct dm_reg_task *task,
+                                        enum dm_verdict verdict, const char *reason);
+
 /* Gives the answer now; the task may go on without somebody who waits for it. */
 void dm_reg_task_answer(struct dm_registers *registers, struct dm_reg_task *task, const char *refusal);
 
@@ -433,6 +495,19 @@ enum dm_reg_progress dm_reg_task_finish_attempt_with(struct dm_registers *regist
 /* CLAIM: the new data may name the attempt with its new session, so that is where it is to be ended. */
 void dm_reg_task_adopt_claimer(struct dm_reg_task *task);
 void dm_reg_task_leave_claimer(struct dm_reg_task *task);
+
+/* ---- conditions.c ------------------------------------------------------------------------ */
+
+/* True of a task of a condition: its name's value is a binding. */
+bool dm_conditions_is_task(const struct dm_reg_task *task);
+
+/* Goes on with a task whose binding has been read, or swapped. */
+enum dm_reg_progress dm_conditions_apply(struct dm_registers *registers, struct dm_reg_task *task);
+enum dm_reg_progress dm_conditions_settle(struct dm_registers *registers, struct dm_reg_task *task);
+
+/* SLEEPERS, at the mutex. */
+enum dm_reg_progress dm_conditions_count(struct dm_registers *registers, struct dm_reg_task *task,
+                                         const struct dm_reg_name_value *value);
 
 /* ---- news.c ------------------------------------------------------------------------------ */
 
@@ -474,9 +549,9 @@ void dm_registers_note_replied(struct dm_registers *registers, const struct dm_r
 
 /* ---- questions.c ------------------------------------------------------------------------- */
 
-/* Takes a question about one name; its answer goes to the batch.  False without memory. */
-bool dm_registers_take(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
-                       struct dm_reg_batch *batch, int index);
+/* Takes a question; its answer goes to the batch.  False without memory. */
+bool dm_registers_take(struct dm_registers *registers, const struct dm_question *question, struct dm_reg_batch *batch,
+                       int index);
 
 /* A release that cannot be sent now: the store owes it from here on, although nobody waits for its answer. */
 void dm_registers_owe(struct dm_registers *registers, const struct dm_question *question);
@@ -491,6 +566,9 @@ void dm_registers_names_moved(struct dm_registers *registers);
 bool dm_registers_is_owing(const struct dm_registers *registers);
 
 /* ---- sessions.c -------------------------------------------------------------------------- */
+
+/* A session of this process that goes on needs no watching; one that is over is watched like those of others. */
+bool dm_registers_is_our_living(const struct dm_registers *registers, const struct dm_reg_session_id *id);
 
 /* The session for this lease that new references name, made if there is none.  NULL without memory. */
 struct dm_reg_own *dm_registers_own(struct dm_registers *registers, uint32_t lease_ms);

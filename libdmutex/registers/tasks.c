@@ -20,17 +20,11 @@
 
 /* ---- applying ---------------------------------------------------------------------------- */
 
-/* A step that puts its attempt into the value. */
-static bool refers(enum dm_reg_act act)
-{
-    return act == DM_REG_ACQUIRE || act == DM_REG_TRY || act == DM_REG_CLAIM;
-}
-
 /* The step must not answer what only a swap can settle (N5). */
 static bool is_over_by(const struct dm_reg_task *task, enum dm_verdict verdict)
 {
-    bool may_be =
-        refers(task->act) || task->act == DM_REG_RELEASE || task->act == DM_REG_CANCEL || task->act == DM_REG_SERVE;
+    bool may_be = dm_reg_task_refers(task) || task->act == DM_REG_RELEASE || task->act == DM_REG_CANCEL ||
+                  task->act == DM_REG_SERVE || task->act == DM_REG_COND_CANCEL;
 
     return task->attempt && may_be && verdict != DM_SAYS_OWNED && verdict != DM_SAYS_QUEUED &&
            verdict != DM_SAYS_WAITING;
@@ -81,7 +75,8 @@ static bool learn(const struct dm_registers *registers, const struct dm_reg_name
 
 static struct dm_reg_step step_of(const struct dm_registers *registers, const struct dm_reg_task *task)
 {
-    const struct dm_reg_attempt *attempt = task->attempt;
+    const struct dm_reg_attempt *attempt = task->attempt,
+                                *leaving = task->leaving ? dm_registers_attempt(registers, task->leaving) : NULL;
     struct dm_reg_step step = { .act = task->act,
                                 .kind = DM_REG_MUTEX,
                                 .capacity = 1,
@@ -97,7 +92,10 @@ static struct dm_reg_step step_of(const struct dm_registers *registers, const st
                                 .label = registers->ident->label,
                                 .held_ms = task->held_ms,
                                 .owed = task->owed,
-                                .owed_count = task->owed_count };
+                                .owed_count = task->owed_count,
+                                .condition = task->condition ? task->condition->key : NULL,
+                                .most = task->most,
+                                .upto = task->upto };
 
     if (task->note) {
         step.me = task->note->ref;
@@ -119,6 +117,8 @@ static struct dm_reg_step step_of(const struct dm_registers *registers, const st
         step.me.session = task->claimer->session.id;
     step.token = attempt->token;
     step.is_robust = attempt->is_robust;
+    if (leaving && !dm_reg_attempt_is_gone(leaving))
+        step.leaving = dm_reg_attempt_ref(leaving);
     return step;
 }
 
@@ -215,33 +215,27 @@ static void send_swap(struct dm_registers *registers, struct dm_reg_task *task, 
         task->is_claiming = true;
         dm_reg_session_refer(&task->claimer->session, 1, 0);
     }
-    if (refers(task->act) && task->act != DM_REG_CLAIM)
+    if (dm_reg_task_refers(task) && task->act != DM_REG_CLAIM)
         dm_reg_attempt_note_sent(task->attempt);
 }
 
+/* One read serves all tasks that want one now. */
 static enum dm_reg_progress send_read(struct dm_registers *registers, struct dm_reg_task *task)
 {
     struct dm_reg_name *name = task->name;
     const struct dm_reg_request request = { .asked = DM_REG_ASKED_NAME, .name = name };
     struct dm_reg_item item = { .key = name->key };
+    int64_t now_ns = dm_clock_boot_ns();
 
     if (name->copy.is_known)
         item.version = name->version;
     if (dm_registers_send(registers, &request, &item)) {
         dm_reg_errand_send(&task->errand);
         name->under_way = task;
+        for (struct dm_reg_task *other = name->tasks; other; other = other->next)
+            other->is_riding = other != task && dm_reg_errand_wants(&other->errand, now_ns) == DM_REG_ERRAND_READ;
     }
     return DM_REG_TASK_WAITS;
-}
-
-/* A session of this process that goes on needs no watching; one that is over is watched like those of others. */
-static bool is_our_living(const struct dm_registers *registers, const struct dm_reg_session_id *id)
-{
-    const struct dm_reg_own *own = registers->owns;
-
-    while (own && !dm_reg_session_id_equals(&own->session.id, id))
-        own = own->next;
-    return own && own->session.phase <= DM_REG_SESSION_ENDING;
 }
 
 /* ---- force ------------------------------------------------------------------------------- */
@@ -260,7 +254,8 @@ static bool begin_note(struct dm_registers *registers, struct dm_reg_task *task,
     note->ref = (struct dm_reg_ref){ .session = value->sessions[hold->session].id,
                                      .thread = hold->thread,
                                      .attempt = hold->attempt };
-    note->is_done = is_our_living(registers, &note->ref.session); /* a notice within the process is never lost */
+    note->is_done =
+        dm_registers_is_our_living(registers, &note->ref.session); /* a notice within the process is never lost */
     task->note = note;
     return true;
 }
@@ -358,37 +353,19 @@ static bool is_answered_by_session(struct dm_registers *registers, struct dm_reg
 {
     struct dm_reg_attempt *attempt = task->attempt;
 
-    if (!attempt || refers(task->act) || !dm_reg_attempt_is_gone(attempt))
+    if (!attempt || dm_reg_task_refers(task) || dm_conditions_is_task(task) || !dm_reg_attempt_is_gone(attempt))
         return false;
     if (task->act == DM_REG_RELEASE)
         dm_reg_task_finish_attempt_with(registers, task, attempt->is_sent ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER);
     else if (task->act == DM_REG_CANCEL)
         dm_reg_task_finish_attempt_with(registers, task, DM_SAYS_DONE);
-    else if (task->act == DM_REG_SERVE)
+    else if (task->act == DM_REG_SERVE || task->act == DM_REG_COND_CANCEL)
         dm_reg_task_finish_attempt_with(registers, task, DM_SAYS_UNKNOWN);
     else if (task->act == DM_REG_MARK && dm_reg_attempt_is_certain(attempt))
         return false;
     else
         dm_reg_task_finish_with(registers, task, DM_SAYS_UNKNOWN);
     return true;
-}
-
-static enum dm_reg_progress refuse(struct dm_registers *registers, struct dm_reg_task *task, enum dm_verdict verdict,
-                                   const char *reason)
-{
-    task->answer = (struct dm_answer){ .verdict = verdict };
-    if (task->act == DM_REG_RELEASE) { /* it stays owed */
-        dm_reg_task_answer(registers, task, reason);
-        dm_reg_errand_refused(&task->errand, dm_clock_boot_ns() + REFUSED_NS);
-        return DM_REG_TASK_WAITS;
-    }
-    dm_reg_task_answer(registers, task, reason);
-    if (!task->attempt || !refers(task->act))
-        return dm_reg_task_finish(registers, task);
-    if (!task->attempt->is_sent)
-        return dm_reg_task_finish_attempt(registers, task);
-    dm_reg_attempt_owe(registers, task->attempt, DM_END_UNLOCKED);
-    return dm_reg_task_finish(registers, task);
 }
 
 /* The value is decoded: does the step, and sends the new value if there is one. */
@@ -408,16 +385,21 @@ static enum dm_reg_progress do_step(struct dm_registers *registers, struct dm_re
     free(knowledge.dead_labels);
     free(knowledge.known);
     task->answer = result.answer;
+    task->answer.is_signalled = result.is_signalled;
+    task->answer.has_left = result.has_left;
+    task->told_upto = result.upto;
+    if (task->errand.is_read) /* a repetition is for those of the first try; an old copy may not have them all */
+        task->upto = result.upto;
     if (!has_learnt || result.answer.verdict == DM_SAYS_NO_MEMORY)
-        return refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
+        return dm_reg_task_refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
     if (result.answer.verdict == DM_SAYS_REFUSED)
-        return refuse(registers, task, DM_SAYS_REFUSED, result.reason);
+        return dm_reg_task_refuse(registers, task, DM_SAYS_REFUSED, result.reason);
     task->is_over = is_over_by(task, result.answer.verdict);
     dm_reg_errand_applied(&task->errand, &task->name->copy, result.is_changed, task->is_over);
     if (task->errand.want == DM_REG_ERRAND_SWAP) {
         if (!encode_next(registers, task->name, value, result.is_deleted))
-            return refuse(registers, task, task->act == DM_REG_ACQUIRE ? DM_SAYS_FULL : DM_SAYS_NO_MEMORY,
-                          "the value of the name is too large for the store");
+            return dm_reg_task_refuse(registers, task, task->act == DM_REG_ACQUIRE ? DM_SAYS_FULL : DM_SAYS_NO_MEMORY,
+                                      "the value of the name is too large for the store");
         send_swap(registers, task, &result);
         progress = DM_REG_TASK_WAITS;
     }
@@ -442,9 +424,9 @@ static enum dm_reg_progress refuse_value(struct dm_registers *registers, struct 
     char sentence[DM_REASON_ROOM];
 
     if (error == ENOMEM)
-        return refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
+        return dm_reg_task_refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
     snprintf(sentence, sizeof sentence, "the value of %.200s is not ours: %.90s", task->name->key, reason);
-    return refuse(registers, task, DM_SAYS_REFUSED, sentence);
+    return dm_reg_task_refuse(registers, task, DM_SAYS_REFUSED, sentence);
 }
 
 static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_task *task)
@@ -455,19 +437,21 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
     const char *reason = NULL;
     int result;
 
-    if (refers(task->act) && !has_session(registers, task))
+    if (dm_conditions_is_task(task))
+        return dm_conditions_apply(registers, task);
+    if (dm_reg_task_refers(task) && !has_session(registers, task))
         return DM_REG_TASK_WAITS;
     dm_reg_name_init(&value);
     result = dm_reg_name_decode(&value, name->value, name->size, &reason);
     if (result)
         return refuse_value(registers, task, result, reason);
-    if (task->act != DM_REG_ACT_INFO && !has_mark(registers, name, &value)) {
+    if (task->act < DM_REG_ACT_COUNT && !has_mark(registers, name, &value)) {
         dm_reg_name_free(&value);
         return DM_REG_TASK_WAITS;
     }
     if (task->act == DM_REG_FORCE && !begin_note(registers, task, &value)) {
         dm_reg_name_free(&value);
-        return refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
+        return dm_reg_task_refuse(registers, task, DM_SAYS_NO_MEMORY, "out of memory");
     }
     if (task->note && !task->note->is_done) {
         dm_reg_name_free(&value);
@@ -476,6 +460,8 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
     if (task->act == DM_REG_ACT_INFO) {
         dm_registers_inform(registers, task, &value);
         progress = dm_reg_task_finish(registers, task);
+    } else if (task->act == DM_REG_ACT_SLEEPERS) {
+        progress = dm_conditions_count(registers, task, &value);
     } else {
         progress = do_step(registers, task, &value);
     }
@@ -485,7 +471,21 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
 
 /* ---- settling ---------------------------------------------------------------------------- */
 
-/* N9: whom this waiter watches. */
+/*
+ * N9: whom this waiter watches, those before it.  C6: before a sleeper are those who carry a signal of its condition,
+ * and its older sleepers.
+ */
+static bool is_before(const struct dm_reg_name_value *value, int index, int me)
+{
+    const struct dm_reg_entry *entry = &value->entries[index];
+
+    if (me < value->hold_count + value->queue_count)
+        return true;
+    if (index < value->hold_count + value->queue_count && !(entry->flags & DM_REG_CARRIES))
+        return false;
+    return entry->condition == value->entries[me].condition;
+}
+
 static void look_ahead(struct dm_registers *registers, struct dm_reg_attempt *attempt)
 {
     struct dm_reg_name *name = attempt->name;
@@ -493,24 +493,27 @@ static void look_ahead(struct dm_registers *registers, struct dm_reg_attempt *at
     struct dm_reg_name_value value;
     struct dm_reg_session_id *before;
     const char *reason;
-    unsigned count = 0;
+    unsigned count = 0, place = 1;
     int index;
 
     dm_reg_name_init(&value);
     if (dm_reg_name_decode(&value, name->value, name->size, &reason))
         return;
-    if (dm_reg_find(&value, &me, &index) == DM_REG_WAITS) {
+    if (dm_reg_find(&value, &me, &index) != DM_REG_NOWHERE) {
         before = malloc((size_t)(index + 1) * sizeof before[0]);
         for (int i = 0; before && i < index; i++) {
             const struct dm_reg_session_id *id = &value.sessions[value.entries[i].session].id;
 
-            if (!is_our_living(registers, id))
+            if (!is_before(&value, i, index))
+                continue;
+            place += i >= value.hold_count;
+            if (!dm_registers_is_our_living(registers, id))
                 before[count++] = *id;
         }
         if (before)
             dm_reg_watch_look(&registers->watch, &attempt->looks, before, count, dm_clock_boot_ns());
         free(before);
-        attempt->poll_ns = dm_clock_boot_ns() + (index - value.hold_count + 1) * POLL_NS;
+        attempt->poll_ns = dm_clock_boot_ns() + place * POLL_NS;
     }
     dm_reg_name_free(&value);
 }
@@ -536,7 +539,7 @@ static bool must_look(struct dm_registers *registers, struct dm_reg_task *task, 
     for (int i = 0; i < value.hold_count; i++) {
         const struct dm_reg_session_id *id = &value.sessions[value.entries[i].session].id;
         struct dm_reg_watched *watched =
-            is_our_living(registers, id) ? NULL : dm_reg_watch_add(&registers->watch, id, now_ns);
+            dm_registers_is_our_living(registers, id) ? NULL : dm_reg_watch_add(&registers->watch, id, now_ns);
 
         if (!watched || !registers->driver->can.has_ages || dm_reg_watch_has_looked(watched, task->look_ns, now_ns))
             continue;
@@ -566,13 +569,32 @@ enum dm_reg_progress dm_reg_task_begin_again(struct dm_reg_task *task)
     return DM_REG_TASK_MOVES;
 }
 
+/*
+ * Somebody has said that this attempt's hold is broken, so it is, or will be at once: no thread enters with it.  The
+ * attempt ends as a death, and the process asks with another.
+ */
+static enum dm_reg_progress settle_broken(struct dm_registers *registers, struct dm_reg_task *task)
+{
+    static const enum dm_verdict verdicts[DM_REG_ACT_COUNT] = {
+        [DM_REG_ACQUIRE] = DM_SAYS_QUEUED, [DM_REG_TRY] = DM_SAYS_BUSY,      [DM_REG_CANCEL] = DM_SAYS_DONE,
+        [DM_REG_WAIT] = DM_SAYS_WAITING,   [DM_REG_SERVE] = DM_SAYS_UNKNOWN, [DM_REG_COND_CANCEL] = DM_SAYS_UNKNOWN,
+    };
+
+    dm_reg_attempt_owe(registers, task->attempt, DM_END_DIED);
+    return dm_reg_task_finish_with(registers, task, verdicts[task->act]);
+}
+
 /* N3: the thread may enter if the session is certain now; a beat comes first if it is not. */
 static enum dm_reg_progress settle_owned(struct dm_registers *registers, struct dm_reg_task *task)
 {
     struct dm_reg_attempt *attempt = task->attempt;
 
+    if (attempt->is_broken)
+        return settle_broken(registers, task);
     if (attempt->own->session.phase != DM_REG_SESSION_LIVE) {
-        if (refers(task->act))
+        if (task->act == DM_REG_WAIT) /* it has slept, and is told by the next poll that it is lost */
+            return dm_reg_task_finish_with(registers, task, DM_SAYS_WAITING);
+        if (dm_reg_task_refers(task))
             return dm_reg_task_begin_again(task);
         return dm_reg_task_finish_attempt_with(registers, task,
                                                task->act == DM_REG_CANCEL ? DM_SAYS_DONE : DM_SAYS_UNKNOWN);
@@ -639,10 +661,38 @@ static void end_owed(struct dm_registers *registers, const struct dm_reg_task *t
     }
 }
 
+/*
+ * The hold is not there any more, after a swap without an answer: that swap was executed, unless the hold was lost.  It
+ * must not be taken for a loss.  A waiter has slept, perhaps, and learns by its next poll that it is unknown.
+ */
+static void believe_unanswered(struct dm_reg_task *task)
+{
+    if (task->is_unanswered && task->answer.verdict == DM_SAYS_NOT_OWNER)
+        task->answer.verdict = task->act == DM_REG_WAIT ? DM_SAYS_WAITING : DM_SAYS_DONE;
+}
+
+/* C1: the wait has ended the hold, also if the attempt is not asleep any more. */
+static void end_left(struct dm_registers *registers, const struct dm_reg_task *task)
+{
+    struct dm_reg_attempt *leaving = dm_registers_attempt(registers, task->leaving);
+    enum dm_verdict verdict = task->answer.verdict;
+
+    if (leaving && verdict == DM_SAYS_FULL)
+        leaving->may_have_left = false;
+    if (task->act == DM_REG_WAIT && leaving &&
+        (verdict == DM_SAYS_WAITING || verdict == DM_SAYS_QUEUED || verdict == DM_SAYS_OWNED ||
+         verdict == DM_SAYS_NOT_RECOVERABLE))
+        dm_reg_attempt_end(registers, leaving);
+}
+
 static enum dm_reg_progress settle(struct dm_registers *registers, struct dm_reg_task *task)
 {
+    if (dm_conditions_is_task(task))
+        return dm_conditions_settle(registers, task);
     end_owed(registers, task);
     task->owed_count = 0;
+    believe_unanswered(task);
+    end_left(registers, task);
     if (task->act == DM_REG_MARK)
         return settle_mark(registers, task);
     if (task->act == DM_REG_CLAIM)
@@ -651,16 +701,30 @@ static enum dm_reg_progress settle(struct dm_registers *registers, struct dm_reg
         return dm_reg_task_begin_again(task);
     if (task->attempt && task->answer.verdict == DM_SAYS_OWNED)
         return settle_owned(registers, task);
-    if (task->attempt && task->answer.verdict == DM_SAYS_QUEUED) {
-        task->attempt->is_waiting = true;
+    if (task->attempt && (task->answer.verdict == DM_SAYS_QUEUED || task->answer.verdict == DM_SAYS_WAITING)) {
+        task->attempt->is_waiting = task->answer.verdict == DM_SAYS_QUEUED;
+        task->attempt->is_asleep = task->answer.verdict == DM_SAYS_WAITING;
         look_ahead(registers, task->attempt);
     }
+    if (task->act == DM_REG_SIGNAL && task->batch && task->ret_more)
+        task->ret_more->upto = task->told_upto;
     if (task->act == DM_REG_TRY && task->answer.verdict == DM_SAYS_BUSY)
         return settle_busy(registers, task);
     return task->is_over ? dm_reg_task_finish_attempt(registers, task) : dm_reg_task_finish(registers, task);
 }
 
 /* ---- running ----------------------------------------------------------------------------- */
+
+/* A hold can be given back in the new data once it is there. */
+static bool is_being_claimed(struct dm_registers *registers, uint64_t number)
+{
+    const struct dm_reg_attempt *attempt = dm_registers_attempt(registers, number);
+    const struct dm_reg_task *task = attempt ? attempt->name->tasks : NULL;
+
+    while (task && (task->attempt != attempt || task->act != DM_REG_CLAIM))
+        task = task->next;
+    return task != NULL;
+}
 
 static enum dm_reg_progress go_on(struct dm_registers *registers, struct dm_reg_task *task, int64_t *due_ns)
 {
@@ -670,6 +734,8 @@ static enum dm_reg_progress go_on(struct dm_registers *registers, struct dm_reg_
         return DM_REG_TASK_IS_GONE;
     if (task->act == DM_REG_CLAIM && !dm_reg_attempt_is_certain(task->attempt)) /* D4: only a certain hold is claimed */
         return give_claim_up(registers, task);
+    if (task->leaving && task->act == DM_REG_WAIT && is_being_claimed(registers, task->leaving))
+        return DM_REG_TASK_WAITS;
     switch (dm_reg_errand_wants(&task->errand, dm_clock_boot_ns())) {
     case DM_REG_ERRAND_READ:
         return send_read(registers, task);
@@ -713,7 +779,8 @@ static int64_t look_without_notices(struct dm_registers *registers)
         return DM_NEVER;
     for (unsigned i = 0; i < DM_REG_BUCKETS; i++) {
         for (struct dm_reg_attempt *attempt = registers->attempts[i]; attempt; attempt = attempt->in_row) {
-            if (!attempt->is_waiting || attempt->is_ending || attempt->name->tasks)
+            if (!(attempt->is_waiting || attempt->is_asleep) || attempt->is_ending || attempt->name->tasks ||
+                attempt->finding)
                 continue;
             if (attempt->poll_ns <= now_ns)
                 dm_reg_task_add(registers, attempt->name, DM_REG_SERVE, attempt, 0);
@@ -729,9 +796,9 @@ static bool is_asked_about(const struct dm_reg_attempt *attempt)
 {
     const struct dm_reg_task *task = attempt->name->tasks;
 
-    while (task && (task->attempt != attempt || !task->batch))
+    while (task && ((task->attempt != attempt && task->leaving != attempt->number) || !task->batch))
         task = task->next;
-    return task != NULL;
+    return task != NULL || attempt->finding;
 }
 
 /*
@@ -774,15 +841,18 @@ static bool is_all_settled(const struct dm_registers *registers)
     return true;
 }
 
-int64_t dm_registers_run_names(struct dm_registers *registers)
+static int64_t run_all(struct dm_registers *registers)
 {
-    int64_t due_ns = dm_min64(look_without_notices(registers), release_forgotten(registers));
     struct dm_reg_name **at = &registers->busy;
+    int64_t due_ns = DM_NEVER;
 
+    registers->has_moved = false;
     while (*at) {
         struct dm_reg_name *name = *at;
 
         due_ns = dm_min64(due_ns, run_name(registers, name));
+        while (*at != name) /* others have come to the front */
+            at = &(*at)->in_row;
         if (name->tasks) {
             at = &name->in_row;
             continue;
@@ -791,8 +861,18 @@ int64_t dm_registers_run_names(struct dm_registers *registers)
         name->is_in_row = false;
         dm_reg_name_forget(registers, name);
     }
-    registers->is_settled = (!registers->is_closing && !registers->is_idle) || is_all_settled(registers);
     return due_ns;
+}
+
+int64_t dm_registers_run_names(struct dm_registers *registers)
+{
+    int64_t due_ns = dm_min64(look_without_notices(registers), release_forgotten(registers)), names_ns;
+
+    do
+        names_ns = run_all(registers);
+    while (registers->has_moved);
+    registers->is_settled = (!registers->is_closing && !registers->is_idle) || is_all_settled(registers);
+    return dm_min64(due_ns, names_ns);
 }
 
 /* ---- replies ----------------------------------------------------------------------------- */
@@ -820,6 +900,15 @@ static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *tas
         dm_registers_take_notice(registers, &notices[i]);
 }
 
+/* D4: a hold that may have been given back is not claimed in other data: somebody may have had the lock since. */
+static void note_perhaps_left(struct dm_registers *registers, const struct dm_reg_task *task)
+{
+    struct dm_reg_attempt *leaving = task->leaving ? dm_registers_attempt(registers, task->leaving) : NULL;
+
+    if (leaving)
+        leaving->may_have_left = true;
+}
+
 static void take_swap(struct dm_registers *registers, struct dm_reg_task *task, const struct dm_reg_reply *reply)
 {
     switch (reply->outcome) {
@@ -838,10 +927,21 @@ static void take_swap(struct dm_registers *registers, struct dm_reg_task *task, 
         task->refusal = task->act == DM_REG_ACQUIRE ? DM_SAYS_FULL : DM_SAYS_NO_MEMORY;
         break;
     default:
+        task->is_unanswered = true;
+        note_perhaps_left(registers, task);
         step_errand(registers, task, DM_REG_ERRAND_EV_UNKNOWN);
         return;
     }
     dm_reg_errand_refused(&task->errand, dm_clock_boot_ns() + REFUSED_NS);
+}
+
+static void ride(struct dm_registers *registers, struct dm_reg_name *name)
+{
+    for (struct dm_reg_task *task = name->tasks; task; task = task->next) {
+        if (task->is_riding)
+            step_errand(registers, task, DM_REG_ERRAND_EV_READ);
+        task->is_riding = false;
+    }
 }
 
 static void take_read(struct dm_registers *registers, struct dm_reg_task *task, const struct dm_reg_reply *reply)
@@ -850,9 +950,11 @@ static void take_read(struct dm_registers *registers, struct dm_reg_task *task, 
     case DM_REG_DONE:
         dm_reg_name_put_copy(registers, task->name, reply);
         step_errand(registers, task, DM_REG_ERRAND_EV_READ);
+        ride(registers, task->name);
         return;
     case DM_REG_SAME:
         step_errand(registers, task, DM_REG_ERRAND_EV_READ);
+        ride(registers, task->name);
         return;
     case DM_REG_REFUSED:
         task->refusal = DM_SAYS_REFUSED;
@@ -879,5 +981,5 @@ void dm_registers_name_replied(struct dm_registers *registers, const struct dm_r
     if (task->is_dropped)
         dm_reg_task_finish_with(registers, task, DM_SAYS_NOTHING);
     else if (task->refusal != DM_SAYS_NOTHING)
-        refuse(registers, task, task->refusal, reply->reason);
+        dm_reg_task_refuse(registers, task, task->refusal, reply->reason);
 }

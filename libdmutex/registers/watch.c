@@ -140,6 +140,8 @@ static void judge(const struct dm_reg_watch *watch, struct dm_reg_watched *watch
 
     watched->may_kill =
         now_ns >= end_ns || age_ms >= (int64_t)watched->id.lease_ms || (is_absent && watch->expires); /* S3 */
+    if (age_ms >= 0 && !watched->may_kill)
+        watched->young_ns = now_ns;
     watched->read_ns = now_ns + lease_ns(watched) / 3;
     if (now_ns < end_ns)
         watched->read_ns = dm_min64(watched->read_ns, end_ns);

@@ -34,6 +34,7 @@ struct dm_reg_watched {
     struct dm_reg_version version;
     int64_t since_ns;   /* the return of the first read that showed this version */
     int64_t changed_ns; /* the return of the first read that showed a change; 0: none has */
+    int64_t young_ns;   /* the return of the last read that showed a version younger than a lease, as the store says */
     int64_t read_ns;    /* when to read, perhaps again */
     int64_t heard_ns;   /* the last answer, of any kind; 0: none */
     int64_t alive_ns;   /* by its age, nobody may kill it before; 0: the age is not known */

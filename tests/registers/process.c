@@ -72,7 +72,7 @@ static void on_message(void *user, const struct dm_message *message)
             waiter->answer = message->answer;
         waiter->is_granted = waiter->is_granted || message->kind == DM_MESSAGE_GRANTED;
         waiter->is_lost = waiter->is_lost || message->kind == DM_MESSAGE_LOST;
-        waiter->must_ask = waiter->must_ask || message->kind == DM_MESSAGE_ASK;
+        waiter->must_ask = waiter->must_ask || message->kind == DM_MESSAGE_ASK || message->kind == DM_MESSAGE_SIGNALLED;
         dm_self_wake(waiter->self);
     }
     pthread_mutex_unlock(&process->lock);
@@ -134,6 +134,9 @@ struct process *process_start(int number, bool has_loop)
     process->store = dm_registers_open(&process->ident, &host, make_driver, NULL, reason);
     assert_non_null(process->store);
     process->place = dm_store_place(process->store, "ngroup/leaf");
+    process->other = dm_store_place(process->store, "ngroup/other");
+    process->condition = dm_store_place(process->store, "cgroup/condition");
+    process->anonymous = dm_store_place(process->store, "d~0123456789abcdef ngroup/");
     process->has_loop = has_loop;
     if (has_loop)
         assert_int_equal(pthread_create(&process->loop, NULL, run_loop, process), 0);
@@ -153,6 +156,9 @@ void process_kill(struct process *process)
     dm_store_free_unused(process->store);
     process->store = NULL;
     free(process->place);
+    free(process->other);
+    free(process->condition);
+    free(process->anonymous);
     close(process->bell);
     pthread_mutex_destroy(&process->lock);
 }
@@ -224,7 +230,7 @@ void process_leave_list(struct process *process, struct process_waiter *waiter)
 }
 
 /* True if the waiter has news; *ret_is_granted: and the lock. */
-static bool has_news(struct process *process, const struct process_waiter *waiter, bool *ret_is_granted)
+bool process_has_news(struct process *process, const struct process_waiter *waiter, bool *ret_is_granted)
 {
     bool has;
 
@@ -255,9 +261,9 @@ struct dm_answer process_acquire(struct process *process, uint64_t attempt)
         answer = process_ask(process, &question);
         if (answer.verdict != DM_SAYS_QUEUED && answer.verdict != DM_SAYS_NOTHING)
             break;
-        while (dm_deadline_left_ns(&soon) > 0 && !has_news(process, &me, &is_granted))
+        while (dm_deadline_left_ns(&soon) > 0 && !process_has_news(process, &me, &is_granted))
             dm_store_sleep(process->store, process->place, DM_TELLS, &soon, PTHREAD_CANCEL_DISABLE);
-        has_news(process, &me, &is_granted);
+        process_has_news(process, &me, &is_granted);
     }
     process_leave_list(process, &me);
     return me.is_granted ? me.answer : answer;

@@ -28,7 +28,10 @@ struct process_waiter {
 struct process {
     struct dm_store *store;
     struct dm_ident ident;
-    struct dm_place *place; /* of the mutex "group/leaf" */
+    struct dm_place *place;     /* of the mutex "group/leaf" */
+    struct dm_place *other;     /* of the mutex "group/other" */
+    struct dm_place *condition; /* "group/condition" */
+    struct dm_place *anonymous; /* an anonymous condition of the group */
     pthread_t loop;
     bool has_loop, is_over; /* is_over: atomic */
     bool is_idle;           /* atomic: needs no connection */
@@ -62,6 +65,9 @@ struct dm_answer process_ask(struct process *process, const struct dm_question *
 /* Between the two, news about the attempt wake the thread. */
 void process_enter_list(struct process *process, struct process_waiter *waiter);
 void process_leave_list(struct process *process, struct process_waiter *waiter);
+
+/* True if the waiter has news; *ret_is_granted: and the lock. */
+bool process_has_news(struct process *process, const struct process_waiter *waiter, bool *ret_is_granted);
 
 /* Acquires, waiting as the process would: for a message, and asking again now and then. */
 struct dm_answer process_acquire(struct process *process, uint64_t attempt);

@@ -317,20 +317,6 @@ static void test_foreign_value_is_refused_with_a_reason(void **state)
     assert_true(strlen(reason) > 0);
 }
 
-/* What this store cannot do yet, it says. */
-static void test_conditions_are_not_supported_yet(void **state)
-{
-    static const enum dm_op ops[] = { DM_OP_COND_WAIT, DM_OP_COND_CANCEL, DM_OP_COND_SIGNAL, DM_OP_COND_DROP };
-    struct process *one = process_start(0, true);
-
-    (void)state;
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        struct dm_question question = process_question(one, ops[i], 0);
-
-        assert_int_equal(process_ask(one, &question).verdict, DM_SAYS_UNSUPPORTED);
-    }
-}
-
 #define TEST(test) cmocka_unit_test_setup_teardown(test, process_begin, process_end)
 
 int main(void)
@@ -349,7 +335,6 @@ int main(void)
         TEST(test_foreign_value_is_refused_with_a_reason),
         TEST(test_force_tells_the_owner_that_it_breaks),
         TEST(test_force_breaks_a_hold_of_its_own_process),
-        TEST(test_conditions_are_not_supported_yet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

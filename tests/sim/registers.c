@@ -251,7 +251,7 @@ static void check_left(void *user, const char *key, const void *bytes, size_t si
     (void)user;
     if (index < 0 || !decode(&value, key, bytes, size))
         return;
-    for (int i = 0; i < value.hold_count + value.queue_count; i++) {
+    for (int i = 0; i < value.hold_count + value.queue_count + value.sleeper_count; i++) {
         const struct dm_reg_session_id *id = &value.sessions[value.entries[i].session].id;
         struct process *process = process_of(id);
         struct search search = { .is_living = false };

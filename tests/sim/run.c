@@ -168,7 +168,7 @@ static void plan(struct run *run)
         .think_ns = (1 + below(8)) * MS,
         .hold_ns = (1 + below(6)) * MS,
         .until_ns = (4000 + below(8000)) * MS,
-        .has_conditions = below(2) && !run->is_plain && !run->has_registers,
+        .has_conditions = below(2) && !run->is_plain,
         .has_robust = below(2),
         .has_mixed_leases = below(3) == 0,
         .has_grace = below(4) > 0 || run->has_losses,
