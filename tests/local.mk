@@ -132,6 +132,7 @@ tests_registers_test_postgres_suite_LDADD = tests/registers/libdriver.la $(LDADD
 
 # the whole library, and the tools, on PostgreSQL
 on_postgres_tests = \
+    tests/postgres/test_conditions \
     tests/postgres/test_faults \
     tests/postgres/test_module \
     tests/postgres/test_mutexes \
@@ -139,6 +140,7 @@ on_postgres_tests = \
 $(on_postgres_tests): private LDADD = tests/tools/libtool.la tests/registers/libpg.la $(LIBPQ_LIBS) $(test_libs) libdmutex/libdmutex.la
 $(on_postgres_tests): tests/tools/libtool.la tests/registers/libpg.la $(preload_test_libs) libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
 tests_postgres_test_faults_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 endif
@@ -699,6 +701,7 @@ sim_wraps = \
     -Wl,--wrap=dm_hold_step \
     -Wl,--wrap=dm_master_watch_is_fresh \
     -Wl,--wrap=dm_redis_hear \
+    -Wl,--wrap=dm_reg_apply \
     -Wl,--wrap=dm_state_lock \
     -Wl,--wrap=dm_state_unlock \
     -Wl,--wrap=dm_fast_hash \

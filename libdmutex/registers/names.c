@@ -399,6 +399,7 @@ enum dm_reg_progress dm_reg_task_move(struct dm_registers *registers, struct dm_
     if (task->attempt && task->attempt->finding == task)
         task->attempt->finding = NULL;
     unlink_task(task);
+    task->is_unanswered = false;
     task->act = act;
     link_task(registers, task, name);
     begin(task);

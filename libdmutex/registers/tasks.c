@@ -903,9 +903,9 @@ static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *tas
 /* D4: a hold that may have been given back is not claimed in other data: somebody may have had the lock since. */
 static void note_perhaps_left(struct dm_registers *registers, const struct dm_reg_task *task)
 {
-    struct dm_reg_attempt *leaving = task->leaving ? dm_registers_attempt(registers, task->leaving) : NULL;
+    struct dm_reg_attempt *leaving = dm_registers_attempt(registers, task->leaving);
 
-    if (leaving)
+    if (leaving && task->act == DM_REG_WAIT)
         leaving->may_have_left = true;
 }
 

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "core/hold.h"
 #include "plans.h"
+#include "registers/apply.h"
 #include "stores/redis/parts.h"
 #include "stores/redis/sentinel/master_watch.h"
 #include "world.h"
@@ -134,6 +135,35 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
         check_soon();
     counters.states += hold->phase != phase;
     return actions;
+}
+
+/* ---- the store on registers ------------------------------------------------------------------- */
+
+/* Nobody who has been woken has a signal that could be passed on. */
+static void forget_signals(struct dm_reg_name_value *value)
+{
+    for (int i = 0; i < value->hold_count + value->queue_count; i++) {
+        value->entries[i].flags &= (uint8_t)~DM_REG_CARRIES;
+        value->entries[i].condition = 0;
+    }
+}
+
+/* Called by the linker's --wrap at each step on a name. */
+void __real_dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *step,
+                         struct dm_reg_result *ret_result);
+void __wrap_dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *step,
+                         struct dm_reg_result *ret_result);
+
+void __wrap_dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *step,
+                         struct dm_reg_result *ret_result)
+{
+    struct dm_reg_step changed = *step;
+
+    if (defect == REGISTERS_SIGNAL_NOBODY && step->act == DM_REG_SIGNAL)
+        changed.most = 0;
+    if (defect == REGISTERS_DROP_SIGNALS)
+        forget_signals(value);
+    __real_dm_reg_apply(value, &changed, ret_result);
 }
 
 /* ---- the sentinels' word ---------------------------------------------------------------------- */

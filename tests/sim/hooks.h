@@ -30,6 +30,8 @@ enum core_defect {
     MEMORY_REPEATS_VERSIONS, /* the driver's: versions begin again after a deletion */
     MEMORY_KEEPS_IDENTITY,   /* the driver's: an older copy comes back under the same identity */
     MEMORY_IS_NOT_ATOMIC,    /* the driver's: some swaps do not look at the version */
+    REGISTERS_SIGNAL_NOBODY, /* of the store on registers: a signal moves no sleeper */
+    REGISTERS_DROP_SIGNALS,  /* of the store on registers: a signal dies with its receiver */
     WORDS_COUNT_FOR_EVER,    /* the master watch's: a master is believed until the connection ends */
     SENTINELS_TELL_NO_EPOCH, /* failovers are not distinguished */
     LINK_AWAITS_NO_REPLICA,  /* the link's: with wait=N, a reply counts whatever WAIT has said */

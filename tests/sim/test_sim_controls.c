@@ -119,6 +119,15 @@ static void test_sim_notices_a_defect_of_a_driver(void **state)
     must_break_when("registers: an old copy under the same identity", NULL, MEMORY_KEEPS_IDENTITY, "I1 I2", true);
 }
 
+static void test_sim_notices_when_registers_lose_signals(void **state)
+{
+    (void)state;
+    has_registers = true;
+    must_break("registers: a signal goes nowhere", NULL, REGISTERS_SIGNAL_NOBODY, "I7 liveness");
+    next_seed = 791;
+    must_break("registers: a signal dies with its receiver", NULL, REGISTERS_DROP_SIGNALS, "I7 liveness");
+}
+
 static void test_sim_notices_a_defect_when_there_is_a_quorum(void **state)
 {
     (void)state;
@@ -471,6 +480,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_store_is_a_plain_one, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_of_a_driver, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_when_registers_lose_signals, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_when_a_server_of_a_quorum_grants_to_everybody, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_are_sentinels, back_to_one_server),
