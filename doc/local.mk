@@ -155,6 +155,7 @@ EXTRA_DIST += \
     doc/design/cluster.md \
     doc/design/quorum.md \
     doc/design/registers.md \
+    doc/design/redis-registers.md \
     doc/design/postgres.md \
     doc/design/sentinel.md \
     doc/design/store.md \

@@ -364,6 +364,38 @@ libdmutex/stores/redis/wire/scripts.c: $(lua_scripts) $(lua_includes) build-aux/
 	$(AM_V_at)mv $@.tmp $@
 
 # ---------------------------------------------------------------------------
+# redis/registers: the register store on the same servers.  No URL opens it yet: only tests link it.
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libredis-registers.la
+libdmutex_libredis_registers_la_CFLAGS = $(floor_cflags) $(HIREDIS_CFLAGS)
+libdmutex_libredis_registers_la_SOURCES = \
+    libdmutex/stores/redis/registers/arrivals.c \
+    libdmutex/stores/redis/registers/driver.c \
+    libdmutex/stores/redis/registers/list.c \
+    libdmutex/stores/redis/registers/open.h \
+    libdmutex/stores/redis/registers/parts.h \
+    libdmutex/stores/redis/registers/requests.c \
+    libdmutex/stores/redis/registers/scripts.h
+nodist_libdmutex_libredis_registers_la_SOURCES = libdmutex/stores/redis/registers/scripts.c
+
+register_scripts = \
+    libdmutex/stores/redis/lua/register_epoch.lua \
+    libdmutex/stores/redis/lua/register_read.lua \
+    libdmutex/stores/redis/lua/register_swap.lua \
+    libdmutex/stores/redis/lua/register_swap_full.lua
+register_includes = \
+    libdmutex/stores/redis/lua/_guard.lua \
+    libdmutex/stores/redis/lua/_register.lua \
+    libdmutex/stores/redis/lua/_register_swap.lua
+
+EXTRA_DIST += $(register_scripts) $(register_includes)
+CLEANFILES += libdmutex/stores/redis/registers/scripts.c
+libdmutex/stores/redis/registers/scripts.c: $(register_scripts) $(register_includes) build-aux/embed-lua.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D)
+	$(AM_V_at)(cd $(srcdir) && $(AWK) -f build-aux/embed-lua.awk $(register_scripts)) >$@.tmp
+	$(AM_V_at)mv $@.tmp $@
+
+# ---------------------------------------------------------------------------
 # postgres: the register store on PostgreSQL.  What calls libpq is a module, which the library loads at first use.
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libpostgres-schema.la libdmutex/libpostgres.la

@@ -114,13 +114,11 @@ postgres_tests = \
     tests/registers/test_postgres \
     tests/registers/test_postgres_forks \
     tests/registers/test_postgres_suite
-$(postgres_tests): private LDADD = tests/registers/libpg.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
-$(postgres_tests): tests/registers/libpg.la tests/registers/libdriver.la libdmutex/libpostgres-driver.la $(up_to_api)
+$(postgres_tests): private LDADD = tests/registers/libpg.la tests/registers/libasker.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(postgres_tests): tests/registers/libpg.la tests/registers/libasker.la tests/registers/libdriver.la libdmutex/libpostgres-driver.la $(up_to_api)
 check_LTLIBRARIES += tests/registers/libpg.la
 tests_registers_libpg_la_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_registers_libpg_la_SOURCES = \
-    tests/registers/asker.c \
-    tests/registers/asker.h \
     tests/registers/pgserver.c \
     tests/registers/pgserver.h
 tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
@@ -144,6 +142,26 @@ tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 endif
+
+# the driver of registers on Redis
+redis_registers_tests = \
+    tests/registers/test_redis \
+    tests/registers/test_redis_calls \
+    tests/registers/test_redis_groups \
+    tests/registers/test_redis_store \
+    $(redis_suite_tests)
+tests_registers_test_redis_calls_SOURCES = tests/registers/test_redis_calls.c tests/registers/memory_redis.c
+tests_registers_test_redis_store_SOURCES = tests/registers/test_store.c tests/registers/memory_redis.c
+redis_suite_tests = tests/registers/test_redis_suite $(redis_group_suite_tests)
+redis_group_suite_tests = \
+    tests/registers/test_redis_cluster \
+    tests/registers/test_redis_sentinel
+if HAVE_TLS
+redis_suite_tests += tests/registers/test_redis_tls
+tests_registers_test_redis_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
+endif
+$(redis_registers_tests): private LDADD = tests/registers/libprocess.la tests/registers/libredisbed.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libredis-registers.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(redis_registers_tests): tests/registers/libprocess.la tests/registers/libredisbed.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libredis-registers.la $(up_to_api)
 
 # parts and the whole on a server of their own
 # parts, and the whole library, on a private server
@@ -611,6 +629,8 @@ registers_tests = \
     tests/registers/test_store \
     tests/registers/test_sweeps \
     tests/registers/test_view
+tests_registers_libasker_la_SOURCES = tests/registers/asker.c tests/registers/asker.h
+tests_registers_libredisbed_la_SOURCES = tests/registers/redisbed.c tests/registers/redisbed.h
 tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
 tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h
 tests_registers_test_forks_SOURCES = tests/registers/test_forks.c tests/registers/forks.c tests/registers/forks.h
@@ -1064,6 +1084,7 @@ if HAVE_TLS
 check_LTLIBRARIES += tests/lib/libtls.la
 endif
 check_LTLIBRARIES += tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la tests/faults/libfail.la tests/fuzz/libdriver.la tests/fuzz/libtext.la
+check_LTLIBRARIES += tests/registers/libasker.la tests/registers/libredisbed.la
 check_LTLIBRARIES += tests/chaos/libchaos.la tests/chaos/libclocks.la tests/chaos/skew.la tests/tools/libtool.la
 if HAVE_LIBLUA
 check_LTLIBRARIES += tests/sim/libsim.la
@@ -1074,6 +1095,7 @@ if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
 program_tests += $(postgres_tests) $(on_postgres_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(postgres_tests) $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)

@@ -10,7 +10,7 @@
 #include "base/poll.h"
 #include "config.h"
 
-dm_reg_open_fn *asker_driver = dm_postgres_open;
+dm_reg_open_fn *asker_driver;
 
 /* ---- what the driver tells --------------------------------------------------------------- */
 

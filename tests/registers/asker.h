@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process, as a driver of PostgreSQL sees it: asks, and keeps what it was told.  Any number of them can be in one
+ * A process, as a driver on a real server sees it: asks, and keeps what it was told.  Any number of them can be in one
  * test; each is turned only while the test waits for it.
  */
 #ifndef TESTS_REGISTERS_ASKER_H
@@ -37,7 +37,7 @@ struct asker {
     size_t told_size;
 };
 
-/* The driver's function: that of this program, or the module's. */
+/* Opens the driver: set by the program before all else. */
 extern dm_reg_open_fn *asker_driver;
 
 /* A driver for the URL.  command_timeout in ms, 0: 20 s. */

@@ -992,5 +992,6 @@ int main(int argc, char **argv)
         return 0;
     }
     test_begin(argc, argv);
+    asker_driver = dm_postgres_open;
     return cmocka_run_group_tests(tests, start_server, end_server);
 }
