@@ -936,6 +936,9 @@ endif
 if HAVE_MESON
 script_tests += tests/doc/test_recipe_meson.sh
 endif
+if HAVE_POSTGRES
+script_tests += tests/doc/test_recipe_postgres.sh
+endif
 if HAVE_HTML
 script_tests += tests/doc/test_html.sh
 endif
@@ -955,6 +958,7 @@ EXTRA_DIST += \
     tests/doc/test_recipe_autotools.sh \
     tests/doc/test_recipe_cmake.sh \
     tests/doc/test_recipe_meson.sh \
+    tests/doc/test_recipe_postgres.sh \
     tests/doc/test_shell.sh \
     tests/floors/test_hardening.sh \
     tests/tools/test_gdb.sh \
@@ -1003,7 +1007,7 @@ EXTRA_DIST += \
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_tls_network tests/server/test_exit tests/server/test_forks tests/server/test_fork_handler tests/server/test_loop_thread tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/server/test_kept_ends \
     tests/chaos/test_takeover tests/tools/test_run_lock tests/tools/test_run_loss tests/tools/test_screens.sh \
-    tests/doc/test_guide.sh tests/doc/test_recipe_autotools.sh tests/doc/test_recipe_cmake.sh tests/doc/test_recipe_meson.sh \
+    tests/doc/test_guide.sh tests/doc/test_recipe_autotools.sh tests/doc/test_recipe_cmake.sh tests/doc/test_recipe_meson.sh tests/doc/test_recipe_postgres.sh \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings tests/preload/test_run_cluster \
     tests/preload/test_names tests/preload/test_places tests/preload/test_reports tests/faults/test_faults \
     tests/libc/conformance/test_fork.sh tests/libc/conformance/shalls/test_shalls.sh \
