@@ -241,7 +241,7 @@ static void test_swaps_at_a_killed_server_are_unknown(void **state)
     server_stop(server);
     asker_post(asker, items, 20, true);
     server_kill(server);
-    asker_until(asker, asker->down == 1);
+    asker_until(asker, asker->down > 0); /* twice in a turn, if the reason changes */
     assert_int_equal(asker->answered, 20);
     for (int i = 0; i < 20; i++)
         assert_outcome(&asker->asked[i], DM_REG_UNKNOWN);
