@@ -94,6 +94,43 @@ static void test_swap_compares_the_version(void **state)
     asker_end(two);
 }
 
+/* True if the server's log has the text. */
+static bool is_logged(const char *text)
+{
+    char path[128], line[4096];
+    bool is = false;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/log", server->folder);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (!is && fgets(line, sizeof line, file))
+        is = strstr(line, text) != NULL;
+    fclose(file);
+    return is;
+}
+
+/* The server plans what is executed often once, and then executes it by its name */
+static void test_statements_are_planned_once(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+
+    (void)state;
+    assert_outcome(asker_swap(asker, "n/planned", &version, "first"), DM_REG_DONE);
+    pgserver_sql(server, "ALTER SYSTEM SET log_min_duration_statement = 0");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    do {
+        assert_outcome(asker_swap(asker, "n/planned", &version, "next"), DM_REG_DONE);
+        assert_outcome(asker_read(asker, "n/planned", NULL), DM_REG_DONE);
+    } while (!is_logged("execute dmutex_read: ") && !is_logged("execute <unnamed>: SELECT r."));
+    assert_true(is_logged("execute dmutex_update: "));
+    assert_true(is_logged("execute dmutex_read: "));
+    pgserver_sql(server, "ALTER SYSTEM RESET log_min_duration_statement");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    asker_end(asker);
+}
+
 /* A value may have a megabyte, and no more; keys have all their bytes */
 static void test_swap_keeps_all_bytes(void **state)
 {
@@ -956,6 +993,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_swap_compares_the_version),
+        cmocka_unit_test(test_statements_are_planned_once),
         cmocka_unit_test(test_swap_keeps_all_bytes),
         cmocka_unit_test(test_conflict_brings_the_newest_value),
         cmocka_unit_test(test_ages_are_never_too_high),

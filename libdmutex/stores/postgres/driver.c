@@ -33,7 +33,7 @@ static void close_connection(struct dm_postgres *postgres)
         PQfinish(postgres->connection);
     postgres->connect = NULL;
     postgres->connection = NULL;
-    postgres->must_flush = postgres->has_group = false;
+    postgres->must_flush = postgres->has_group = postgres->is_prepared = false;
 }
 
 static void give_up_all(struct dm_postgres *postgres, struct dm_pg_items *items, const char *reason)
@@ -157,6 +157,7 @@ static void be_ready(struct dm_postgres *postgres)
     postgres->phase = DM_PG_READY;
     postgres->retry.ready_ns = postgres->looked_ns = dm_clock_boot_ns();
     postgres->has_looked = false;
+    dm_pg_prepare(postgres);
     client->on_ready(client->user, postgres->identity);
     if (postgres->inbox[0])
         client->on_inbox(client->user, true);
@@ -354,7 +355,7 @@ static void free_unused(struct dm_reg_driver *driver)
     struct dm_postgres *postgres = (struct dm_postgres *)driver;
 
     dm_pg_settings_free(&postgres->settings);
-    dm_pg_statements_free(&postgres->statements);
+    dm_pg_statements_free(postgres->statements);
     free(postgres);
 }
 
@@ -400,7 +401,7 @@ __attribute__((visibility("default"))) struct dm_reg_driver *dm_postgres_open(co
                                                       .value_max = DM_PG_VALUE_MAX,
                                                       .lease_ms_min = LEASE_MIN_MS };
     postgres->client = *client;
-    if (dm_pg_statements_make(&postgres->statements, postgres->settings.schema))
+    if (dm_pg_statements_make(postgres->statements, postgres->settings.schema))
         return &postgres->driver;
     free_unused(&postgres->driver);
     return NULL;

@@ -30,23 +30,49 @@ void dm_pg_exchange_free(struct dm_pg_exchange *exchange)
 /* ---- out --------------------------------------------------------------------------------- */
 
 bool dm_pg_send(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item,
-                const char *statement, const struct dm_pg_param *params, int count)
+                const struct dm_pg_statement *statement, const struct dm_pg_param *params)
 {
-    Oid types[DM_PG_PARAMS];
     const char *values[DM_PG_PARAMS];
-    int sizes[DM_PG_PARAMS], formats[DM_PG_PARAMS];
+    int sizes[DM_PG_PARAMS], formats[DM_PG_PARAMS], is_sent;
 
-    for (int i = 0; i < count; i++) {
-        types[i] = params[i].type;
+    for (int i = 0; i < statement->count; i++) {
         values[i] = params[i].value;
         sizes[i] = params[i].size;
         formats[i] = 1;
     }
     exchange->items[exchange->count++] = item;
-    if (PQsendQueryParams(postgres->connection, statement, count, types, values, sizes, formats, 1))
-        return true;
-    dm_pg_doom(postgres, false, "cannot send to PostgreSQL");
-    return false;
+    if (statement->name && postgres->is_prepared)
+        is_sent =
+            PQsendQueryPrepared(postgres->connection, statement->name, statement->count, values, sizes, formats, 1);
+    else
+        is_sent = PQsendQueryParams(postgres->connection, statement->text, statement->count, statement->types, values,
+                                    sizes, formats, 1);
+    if (!is_sent)
+        dm_pg_doom(postgres, false, "cannot send to PostgreSQL");
+    return is_sent;
+}
+
+static void finish_prepare(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    postgres->is_prepared = !exchange->error;
+}
+
+void dm_pg_prepare(struct dm_postgres *postgres)
+{
+    struct dm_pg_exchange *exchange = dm_pg_exchange_new(finish_prepare);
+
+    if (!exchange)
+        return;
+    for (int i = 0; i < DM_PG_STATEMENTS; i++) {
+        const struct dm_pg_statement *statement = &postgres->statements[i];
+
+        if (!statement->name)
+            continue;
+        exchange->items[exchange->count++] = NULL;
+        if (!PQsendPrepare(postgres->connection, statement->name, statement->text, statement->count, statement->types))
+            dm_pg_doom(postgres, false, "cannot send to PostgreSQL");
+    }
+    dm_pg_sync(postgres, exchange);
 }
 
 void dm_pg_sync(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)

@@ -161,20 +161,32 @@ struct dm_pg_exchange {
 struct dm_pg_exchange *dm_pg_exchange_new(void (*finish)(struct dm_postgres *, struct dm_pg_exchange *));
 void dm_pg_exchange_free(struct dm_pg_exchange *exchange);
 
+/* In binary. */
 struct dm_pg_param {
-    Oid type;
-    const void *value; /* NULL: SQL's NULL; in binary, of `size` bytes */
+    const void *value;
     int size;
 };
 
 #define DM_PG_PARAMS 8
+
+struct dm_pg_statement {
+    char *text;
+    const Oid *types; /* of the parameters */
+    int count;
+    const char *name; /* the server plans it once for each connection, under this name; NULL: each time */
+};
 
 /*
  * Sends one statement of the exchange; results come in binary.  False: the connection is of no use, which the next turn
  * notices.
  */
 bool dm_pg_send(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item,
-                const char *statement, const struct dm_pg_param *params, int count);
+                const struct dm_pg_statement *statement, const struct dm_pg_param *params);
+/*
+ * Sends the texts of statements that have a name.  They are planned anew with each execution until the server has them,
+ * and for good if it refuses.
+ */
+void dm_pg_prepare(struct dm_postgres *postgres);
 /* Writes as much as the socket takes. */
 void dm_pg_flush(struct dm_postgres *postgres);
 /* Ends the exchange with a Sync, and appends it to those under way. */
@@ -192,14 +204,20 @@ void dm_pg_send_swaps(struct dm_postgres *postgres);
 /* Answers items that needed no server. */
 void dm_pg_answer_due(struct dm_postgres *postgres);
 /* The statements, for the schema.  False without memory. */
-struct dm_pg_statements {
-    char *update, *insert, *remove; /* a swap */
-    char *update_told, *insert_told,
-        *remove_told; /* a swap that notes for the next statement that it has taken effect */
-    char *read, *list;
+enum dm_pg_statement_kind {
+    DM_PG_UPDATE, /* a swap */
+    DM_PG_INSERT,
+    DM_PG_REMOVE,
+    DM_PG_UPDATE_TOLD, /* a swap that notes for the next statement that it has taken effect */
+    DM_PG_INSERT_TOLD,
+    DM_PG_REMOVE_TOLD,
+    DM_PG_READ,
+    DM_PG_LIST,
+    DM_PG_TELL,
+    DM_PG_STATEMENTS
 };
-bool dm_pg_statements_make(struct dm_pg_statements *statements, const char *schema);
-void dm_pg_statements_free(struct dm_pg_statements *statements);
+bool dm_pg_statements_make(struct dm_pg_statement statements[DM_PG_STATEMENTS], const char *schema);
+void dm_pg_statements_free(struct dm_pg_statement statements[DM_PG_STATEMENTS]);
 
 /* ---- greeting.c -------------------------------------------------------------------------- */
 
@@ -222,7 +240,7 @@ struct dm_postgres {
     struct dm_reg_driver driver; /* first */
     struct dm_reg_client client;
     struct dm_pg_settings settings;
-    struct dm_pg_statements statements;
+    struct dm_pg_statement statements[DM_PG_STATEMENTS];
     enum dm_pg_phase phase;
 
     struct dm_retry retry;
@@ -232,6 +250,7 @@ struct dm_postgres {
     PGconn *connection;
     struct dm_fileid socket; /* the program may have closed it */
     bool must_flush;
+    bool is_prepared; /* the server has the statements with a name */
 
     struct dm_pg_exchange *first, *last; /* under way, in the order of sending */
     struct dm_pg_items waiting;          /* swaps that wait for the group under way */

@@ -62,32 +62,47 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
     "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($3, $4) WHERE " \
     "pg_catalog.current_setting($1, true)" EQUALS "$2"
 
-bool dm_pg_statements_make(struct dm_pg_statements *statements, const char *schema)
+static const Oid swap_types[] = { BYTEA, BYTEA, BYTEA, BYTEA, UUID, INT4, TEXT, TEXT };
+static const Oid read_types[] = { BYTEA, BYTEA, UUID };
+static const Oid list_types[] = { BYTEA, BYTEA, BYTEA, INT8 };
+static const Oid tell_types[] = { TEXT, TEXT, TEXT, TEXT };
+
+/* Only statements that are executed again and again are prepared. */
+static const struct {
+    const char *form;
+    const Oid *types;
+    int count;
+    const char *name;
+} forms[DM_PG_STATEMENTS] = {
+    [DM_PG_UPDATE] = { UPDATE RETURNING, swap_types, 6, "dmutex_update" },
+    [DM_PG_INSERT] = { INSERT RETURNING, swap_types, 6, NULL },
+    [DM_PG_REMOVE] = { REMOVE RETURNING, swap_types, 6, NULL },
+    [DM_PG_UPDATE_TOLD] = { UPDATE NOTE, swap_types, 8, "dmutex_update_told" },
+    [DM_PG_INSERT_TOLD] = { INSERT NOTE, swap_types, 8, NULL },
+    [DM_PG_REMOVE_TOLD] = { REMOVE NOTE, swap_types, 8, NULL },
+    [DM_PG_READ] = { READ, read_types, 3, "dmutex_read" },
+    [DM_PG_LIST] = { LIST, list_types, 4, NULL },
+    [DM_PG_TELL] = { TELL, tell_types, 4, "dmutex_tell" },
+};
+
+bool dm_pg_statements_make(struct dm_pg_statement statements[DM_PG_STATEMENTS], const char *schema)
 {
-    *statements = (struct dm_pg_statements){
-        .update = dm_pg_fill(UPDATE RETURNING, schema, ""),
-        .insert = dm_pg_fill(INSERT RETURNING, schema, ""),
-        .remove = dm_pg_fill(REMOVE RETURNING, schema, ""),
-        .update_told = dm_pg_fill(UPDATE NOTE, schema, ""),
-        .insert_told = dm_pg_fill(INSERT NOTE, schema, ""),
-        .remove_told = dm_pg_fill(REMOVE NOTE, schema, ""),
-        .read = dm_pg_fill(READ, schema, ""),
-        .list = dm_pg_fill(LIST, schema, ""),
-    };
-    return statements->update && statements->insert && statements->remove && statements->update_told &&
-           statements->insert_told && statements->remove_told && statements->read && statements->list;
+    bool are_all = true;
+
+    for (int i = 0; i < DM_PG_STATEMENTS; i++) {
+        statements[i] = (struct dm_pg_statement){ .text = dm_pg_fill(forms[i].form, schema, ""),
+                                                  .types = forms[i].types,
+                                                  .count = forms[i].count,
+                                                  .name = forms[i].name };
+        are_all &= statements[i].text != NULL;
+    }
+    return are_all;
 }
 
-void dm_pg_statements_free(struct dm_pg_statements *statements)
+void dm_pg_statements_free(struct dm_pg_statement statements[DM_PG_STATEMENTS])
 {
-    free(statements->update);
-    free(statements->insert);
-    free(statements->remove);
-    free(statements->update_told);
-    free(statements->insert_told);
-    free(statements->remove_told);
-    free(statements->read);
-    free(statements->list);
+    for (int i = 0; i < DM_PG_STATEMENTS; i++)
+        free(statements[i].text);
 }
 
 /* ---- items ------------------------------------------------------------------------------- */
@@ -216,12 +231,12 @@ static bool send_read(struct dm_postgres *postgres, struct dm_pg_exchange *excha
                       const void *known)
 {
     struct dm_pg_param params[] = {
-        { BYTEA, item->key, (int)strlen(item->key) },
-        { BYTEA, known, DM_REG_VERSION_SIZE },
-        { UUID, postgres->epoch, sizeof postgres->epoch },
+        { item->key, (int)strlen(item->key) },
+        { known, DM_REG_VERSION_SIZE },
+        { postgres->epoch, sizeof postgres->epoch },
     };
 
-    return dm_pg_send(postgres, exchange, item, postgres->statements.read, params, 3);
+    return dm_pg_send(postgres, exchange, item, &postgres->statements[DM_PG_READ], params);
 }
 
 /* A statement about the item has failed, and is rolled back. */
@@ -331,13 +346,13 @@ static void send_tell(struct dm_postgres *postgres, struct dm_pg_exchange *excha
                       const struct note *note)
 {
     struct dm_pg_param params[] = {
-        { TEXT, note->name, (int)strlen(note->name) },
-        { TEXT, note->text, (int)strlen(note->text) },
-        { TEXT, told->channel, (int)strlen(told->channel) },
-        { TEXT, told->payload, (int)strlen(told->payload) },
+        { note->name, (int)strlen(note->name) },
+        { note->text, (int)strlen(note->text) },
+        { told->channel, (int)strlen(told->channel) },
+        { told->payload, (int)strlen(told->payload) },
     };
 
-    dm_pg_send(postgres, exchange, NULL, TELL, params, 4);
+    dm_pg_send(postgres, exchange, NULL, &postgres->statements[DM_PG_TELL], params);
 }
 
 /* The notices of a group, behind its swaps. */
@@ -375,30 +390,29 @@ static const void *version_after(const struct dm_pg_item *item)
 
 static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item)
 {
-    const struct dm_pg_statements *statements = &postgres->statements;
     uint32_t timeline = htobe32((uint32_t)postgres->timeline);
     struct note note = note_of(postgres, exchange->count);
     struct dm_pg_param params[] = {
-        { BYTEA, item->key, (int)strlen(item->key) },
-        { BYTEA, item->version.bytes, DM_REG_VERSION_SIZE },
-        { BYTEA, version_after(item), DM_REG_VERSION_SIZE },
-        { BYTEA, item->size ? (const char *)item->value + DM_REG_VERSION_SIZE : "",
+        { item->key, (int)strlen(item->key) },
+        { item->version.bytes, DM_REG_VERSION_SIZE },
+        { version_after(item), DM_REG_VERSION_SIZE },
+        { item->size ? (const char *)item->value + DM_REG_VERSION_SIZE : "",
           item->size ? (int)(item->size - DM_REG_VERSION_SIZE) : 0 },
-        { UUID, postgres->epoch, sizeof postgres->epoch },
-        { INT4, &timeline, sizeof timeline },
-        { TEXT, note.name, (int)strlen(note.name) },
-        { TEXT, note.text, (int)strlen(note.text) },
+        { postgres->epoch, sizeof postgres->epoch },
+        { &timeline, sizeof timeline },
+        { note.name, (int)strlen(note.name) },
+        { note.text, (int)strlen(note.text) },
     };
     bool is_told = item->tell_count > 0;
-    const char *statement;
+    enum dm_pg_statement_kind kind;
 
     if (item->size == 0)
-        statement = is_told ? statements->remove_told : statements->remove;
+        kind = is_told ? DM_PG_REMOVE_TOLD : DM_PG_REMOVE;
     else if (dm_reg_version_is_absent(&item->version))
-        statement = is_told ? statements->insert_told : statements->insert;
+        kind = is_told ? DM_PG_INSERT_TOLD : DM_PG_INSERT;
     else
-        statement = is_told ? statements->update_told : statements->update;
-    dm_pg_send(postgres, exchange, item, statement, params, is_told ? 8 : 6);
+        kind = is_told ? DM_PG_UPDATE_TOLD : DM_PG_UPDATE;
+    dm_pg_send(postgres, exchange, item, &postgres->statements[kind], params);
 }
 
 /* All have been rolled back.  The one that failed is judged; the others did not have their turn. */
@@ -658,10 +672,10 @@ bool dm_pg_list(struct dm_reg_driver *driver, uint64_t ticket, const char *prefi
     uint64_t limit = htobe64((uint64_t)most + 1);
     char end[DM_REG_KEY_MAX + 2];
     struct dm_pg_param params[] = {
-        { BYTEA, prefix, (int)strlen(prefix) },
-        { BYTEA, end, snprintf(end, sizeof end, "%.250s\x7f", prefix) },
-        { BYTEA, after, (int)strlen(after) },
-        { INT8, &limit, sizeof limit },
+        { prefix, (int)strlen(prefix) },
+        { end, snprintf(end, sizeof end, "%.250s\x7f", prefix) },
+        { after, (int)strlen(after) },
+        { &limit, sizeof limit },
     };
 
     if (!exchange) {
@@ -671,7 +685,7 @@ bool dm_pg_list(struct dm_reg_driver *driver, uint64_t ticket, const char *prefi
     item->is_list = true;
     item->most = most;
     exchange->owns_items = true;
-    dm_pg_send(postgres, exchange, item, postgres->statements.list, params, 4);
+    dm_pg_send(postgres, exchange, item, &postgres->statements[DM_PG_LIST], params);
     dm_pg_sync(postgres, exchange);
     return true;
 }
