@@ -15,6 +15,9 @@
 #define RETRY_MIN_MS 50
 #define POLL_MIN_MS 10
 
+/* The longest one while the process ends: exit() waits for the answer. */
+#define LAST_RETRY_MS 250
+
 /* A pause follows after this many answers AGAIN. */
 #define AGAINS 6
 
@@ -170,7 +173,9 @@ static int64_t certain_by(const struct dm_hold *hold, uint64_t serial, const str
 /* A request without an answer is repeated after a twentieth of the lease: often enough before certainty ends. */
 static int64_t retry_ns(const struct dm_hold *hold, int64_t now_ns)
 {
-    return now_ns + ms(dm_max64(hold->lease_ms / 20, RETRY_MIN_MS));
+    int64_t retry_ms = dm_max64(hold->lease_ms / 20, RETRY_MIN_MS);
+
+    return now_ns + ms(hold->is_last ? dm_min64(retry_ms, LAST_RETRY_MS) : retry_ms);
 }
 
 /* At once, but with pauses, because the nodes of a Cluster may redirect a request in a circle. */
@@ -393,8 +398,12 @@ static unsigned on_end(struct dm_hold *hold, bool is_of_thread, int64_t now_ns)
     close_question(hold, now_ns);
     if (is_of_thread)
         hold->is_attended = false;
+    else
+        hold->is_last = true;
     if (hold->phase != DM_OVER)
         on_given_back(hold, end_of_lost(hold), now_ns);
+    if (hold->is_last && hold->back.due_ns != DM_NEVER)
+        hold->back.due_ns = now_ns; /* one that waits to be repeated goes out now */
     return 0;
 }
 

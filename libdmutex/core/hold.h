@@ -107,6 +107,7 @@ struct dm_hold {
     bool is_untold;   /* the loss must still be reported to the application */
     bool is_wanted;   /* HELD: another attempt waits, according to the store's last news */
     bool is_marked;   /* renewals ask the store to report waiters */
+    bool is_last;     /* the process ends, and exit() waits for the release */
     uint8_t agains;   /* counts the answers AGAIN, up to the pause */
 
     /* From HELD on. */

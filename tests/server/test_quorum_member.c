@@ -535,8 +535,8 @@ static void test_exit_does_not_wait_for_a_silent_server(void **state)
 }
 
 /*
- * It refuses the attempt, too, but a server may have executed what it answers with an error.  The release is repeated
- * after a twentieth of the lease; without a majority it would be for two leases.
+ * It refuses the attempt, too, but a server may have executed what it answers with an error.  So the release is
+ * repeated, by a process that runs on after a twentieth of the lease, which is three minutes.
  */
 static void test_exit_does_not_wait_for_a_server_that_refuses_each_release(void **state)
 {
@@ -549,7 +549,7 @@ static void test_exit_does_not_wait_for_a_server_that_refuses_each_release(void 
     impostor_be(MANNER_LYING, "-ERR not today\r\n", 16);
     ports[home] = impostor_port();
     actor = actor_start_at(url_of_ports(ports));
-    actor_do(actor, "0", "init q/end lease=%d fair", LEASE);
+    actor_do(actor, "0", "init q/end lease=%d fair", HOUR);
     actor_do(trio_holder, "0", "lock q/end");
     actor_do(actor, "ETIMEDOUT", "timedlock q/end 50");
     side_set_control(trio[other]->side, "lease", LEASE);

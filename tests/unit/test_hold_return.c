@@ -458,6 +458,36 @@ static void test_hold_is_given_back_in_question_when_the_process_ends(void **sta
     assert_false(dm_hold_is_done(&hold));
 }
 
+/*
+ * exit() waits for the store, so a release that was refused goes out at once, and after 250 ms at most again.  One that
+ * is on the way gets its own answer.
+ */
+static void test_hold_releases_again_soon_when_the_process_ends(void **state)
+{
+    (void)state;
+    begin(DM_LEASE_MAX_MS, 0);
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    event_at(DM_EV_PROCESS_ENDS, 15);
+    assert_int_equal(wants(15), DM_WANTS_NOTHING);
+    released(DM_SAYS_REFUSED, 20);
+    assert_int_equal(dm_hold_due_ns(&hold, DM_WANTS_RELEASE), at(270));
+    event_at(DM_EV_PROCESS_ENDS, 100);
+    send_release(100);
+    released(DM_SAYS_DONE, 110);
+    assert_int_equal(hold.phase, DM_OVER);
+
+    begin(DM_LEASE_MAX_MS, 0);
+    own();
+    end(DM_END_UNLOCKED, 10);
+    send_release(10);
+    released(DM_SAYS_REFUSED, 20);
+    assert_int_equal(wants(30), DM_WANTS_NOTHING);
+    event_at(DM_EV_PROCESS_ENDS, 30);
+    assert_int_equal(wants(30), DM_WANTS_RELEASE);
+}
+
 /* A thread that ends with a lost hold acknowledges the loss, which is reported nevertheless. */
 static void test_hold_is_reported_when_its_thread_ends_after_a_loss(void **state)
 {
@@ -496,6 +526,7 @@ int main(void)
         USUAL(test_hold_may_not_be_renewed_when_it_is_not_certain),
         USUAL(test_hold_is_given_back_when_its_thread_ends),
         USUAL(test_hold_is_given_back_in_question_when_the_process_ends),
+        USUAL(test_hold_releases_again_soon_when_the_process_ends),
         USUAL(test_hold_is_reported_when_its_thread_ends_after_a_loss),
     };
 
