@@ -58,7 +58,8 @@ static void test_a_lock_waits_when_two_of_three_sentinels_are_stopped(void **sta
     wait_until(actor_losses(actor) == 1); /* no longer renewed */
     actor_do(actor, "EPERM", "unlock f/minority");
     actor_do(actor, "ETIMEDOUT", "timedlock f/minority 500");
-    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is");
+    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is: start "
+                              "the missing ones, or correct the URL");
     actor_do(actor, "ENOLCK", "trylock f/minority");
     server_cont(the_sentinels->sentinel[0]);
     server_cont(the_sentinels->sentinel[2]);
@@ -79,7 +80,8 @@ static void test_a_lock_waits_when_the_listed_sentinel_is_alone(void **state)
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, port_of(0));
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock f/alone 1000");
-    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is");
+    actor_assert_words(actor, "1 of 3 sentinels have answered recently, and 2 must agree on who the master is: start "
+                              "the missing ones, and list all of them in the URL");
     server_cont(the_sentinels->sentinel[1]);
     server_cont(the_sentinels->sentinel[2]);
     actor_do(actor, "0", "lock f/alone");
@@ -257,7 +259,8 @@ static void test_a_lock_waits_when_the_only_listed_sentinel_is_gone(void **state
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster?" TIMES, nobody);
     actor = actor_start_at(url);
     actor_do(actor, "ETIMEDOUT", "timedlock f/nobody 500");
-    actor_assert_words(actor, "0 of 1 sentinels have answered recently, and 1 must agree on who the master is");
+    actor_assert_words(actor, "0 of 1 sentinels have answered recently, and 1 must agree on who the master is: start "
+                              "the missing ones, or correct the URL; ");
     actor_assert_words(actor, "Connection refused");
     actor_do(actor, "ENOLCK", "trylock f/nobody");
     actor_end(actor);

@@ -52,6 +52,13 @@ static void add_opinion(const struct dm_master_watch *master_watch, int index, c
              opinion->master.host[0] ? dm_url_place(opinion->master.host, opinion->master.port).text : "none");
 }
 
+/* Too few have answered.  The URL need not list those that the listed ones name. */
+static const char *advice(const struct dm_council *council)
+{
+    return dm_council_size(council) > council->listed ? ": start the missing ones, and list all of them in the URL"
+                                                      : ": start the missing ones, or correct the URL";
+}
+
 /* Lock held.  Returns a sentinel that has not answered, for add_reason(). */
 static struct dm_sentinel *describe(const struct dm_master_watch *master_watch, char ret_reason[DM_REASON_ROOM])
 {
@@ -69,7 +76,7 @@ static struct dm_sentinel *describe(const struct dm_master_watch *master_watch, 
     }
     snprintf(ret_reason, DM_REASON_ROOM,
              "%d of %d sentinels have answered recently, and %d must agree on who the master is%s", heard,
-             dm_council_size(council), majority, heard < majority ? ": list the present ones in the URL" : "");
+             dm_council_size(council), majority, heard < majority ? advice(council) : "");
     if (heard >= majority && dm_council_differ(council, now_ns, pair)) {
         add_opinion(master_watch, pair[0], ": ", ret_reason);
         add_opinion(master_watch, pair[1], ", and ", ret_reason);
