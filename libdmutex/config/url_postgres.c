@@ -30,6 +30,12 @@ static char *append(char *to, struct dm_part part)
     return mempcpy(to, part.text, part.length);
 }
 
+static bool set_grace(struct dm_url *url, struct dm_part value)
+{
+    url->has_grace = dm_part_is(value, "on");
+    return url->has_grace || dm_part_is(value, "off");
+}
+
 /* `option` is without the prefix. */
 static bool set_option(struct dm_url *url, struct dm_part option, char *ret_reason)
 {
@@ -43,8 +49,12 @@ static bool set_option(struct dm_url *url, struct dm_part option, char *ret_reas
     if (dm_part_is(key, "command_timeout"))
         return dm_part_number(option, 1, DM_URL_TIMEOUT_MAX_MS, &url->command_timeout_ms) ||
                dm_url_complain(ret_reason, "the option dmutex.command_timeout is not 1..3600000 milliseconds");
+    if (dm_part_is(key, "grace"))
+        return set_grace(url, option) ||
+               dm_url_complain(ret_reason, "the option dmutex.grace is not \"on\" or \"off\"");
     return dm_url_complain(ret_reason,
-                           "our options are dmutex.prefix and dmutex.command_timeout; all others are libpq's");
+                           "our options are dmutex.prefix, dmutex.command_timeout and dmutex.grace; all others "
+                           "are libpq's");
 }
 
 /* What libpq is to read.  The first '?' begins the options, for libpq, too.  The text stays whole, to be wiped. */

@@ -10,12 +10,16 @@
 /* A request without an answer is repeated after this time. */
 #define RETRY_NS (50 * DM_NS_PER_MS)
 
+/* Longer than any lease. */
+#define FOR_EVER_MS (DM_REG_NUMBER_LIMIT - 1)
+
 /* The reads that somebody waits for go on being wanted. */
 void dm_reg_mark_begin(struct dm_reg_mark_watch *mark, const char *identity)
 {
     struct dm_reg_mark_watch begun = { .reads = mark->reads,
                                        .reads_wanted = mark->reads_wanted,
-                                       .wanted_ms = mark->wanted_ms };
+                                       .wanted_ms = mark->wanted_ms,
+                                       .is_trusting = mark->is_trusting };
 
     snprintf(begun.identity, sizeof begun.identity, "%s", identity);
     *mark = begun;
@@ -81,11 +85,18 @@ enum dm_reg_mark_want dm_reg_mark_wants(const struct dm_reg_mark_watch *mark, in
     return dm_reg_mark_due_ns(mark) <= now_ns ? next_want(mark) : DM_REG_MARK_NOTHING;
 }
 
+static uint64_t seen_quiet_ms(const struct dm_reg_mark_watch *mark, int64_t now_ns)
+{
+    if (mark->is_trusting)
+        return FOR_EVER_MS;
+    return mark->is_ours ? (uint64_t)((now_ns - mark->since_ns) / DM_NS_PER_MS) : 0;
+}
+
 uint64_t dm_reg_mark_send(struct dm_reg_mark_watch *mark, enum dm_reg_mark_want want, int64_t now_ns)
 {
     mark->under_way = want;
     if (want == DM_REG_MARK_SWAP)
-        mark->next_quiet_ms = mark->is_ours ? (uint64_t)((now_ns - mark->since_ns) / DM_NS_PER_MS) : 0;
+        mark->next_quiet_ms = seen_quiet_ms(mark, now_ns);
     return mark->next_quiet_ms;
 }
 

@@ -9,6 +9,7 @@
  *     read that showed it, may write that the data have been quiet for so long.  A lock of a lease is settled in these
  *     data when the mark has been quiet for the lease: whoever held it before is certain no longer.
  *     What is in doubt is settled by a read of the mark that was sent after the name was read.
+ *     With grace=off the user says that nobody can hold anything: then the present data count as quiet for ever.
  */
 #ifndef DM_REGISTERS_MARK_H
 #define DM_REGISTERS_MARK_H
@@ -26,6 +27,7 @@ struct dm_reg_mark_watch {
     struct dm_reg_version version;       /* of the mark, as last seen */
     bool is_known;                       /* it was read since the connection was made */
     bool is_ours;                        /* it names our identity */
+    bool is_trusting;                    /* data of another identity need not have been quiet: see D2 */
     uint64_t quiet_ms;                   /* as it says */
     uint64_t wanted_ms;                  /* the longest lease of a name in doubt */
     int64_t since_ns;                    /* the return of the first read that showed this version */

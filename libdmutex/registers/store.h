@@ -17,4 +17,7 @@ typedef struct dm_reg_driver *dm_reg_make_fn(void *user, const struct dm_reg_cli
 struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm_host *host, dm_reg_make_fn *make,
                                    void *user, char ret_reason[DM_REASON_ROOM]);
 
+/* Before the first use: new data need not have been quiet, because nobody can hold anything in them (grace=off). */
+void dm_registers_trust_data(struct dm_store *store);
+
 #endif

@@ -106,6 +106,22 @@ static void test_mark_becomes_quiet_after_a_lease_with_one_version(void **state)
     assert_int_equal(dm_reg_mark_due_ns(&mark), at(50 + 2 * LEASE_MS));
 }
 
+/* D2: with grace=off new data count as quiet for any lease, on every connection. */
+static void test_mark_of_trusted_data_is_quiet_at_once(void **state)
+{
+    (void)state;
+    mark.is_trusting = true;
+    dm_reg_mark_begin(&mark, "mine");
+    dm_reg_mark_doubt(&mark, LEASE_MS);
+    send(DM_REG_MARK_READ, 0);
+    find("other", 0, 1, 10);
+    assert_int_equal(dm_reg_mark_quiet_ms(&mark), 0);
+    send(DM_REG_MARK_SWAP, 10);
+    step(DM_REG_MARK_EV_DONE, 2, 20);
+    assert_true(dm_reg_mark_quiet_ms(&mark) > UINT32_MAX);
+    assert_int_equal(dm_reg_mark_due_ns(&mark), DM_NEVER);
+}
+
 /* D2: the mark that others have made anew, after a loss of all data under the same identity, counts from now. */
 static void test_mark_with_another_version_counts_from_now(void **state)
 {
@@ -205,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_mark_begins_at_nothing_for_data_that_have_none),
         TEST(test_mark_of_these_data_is_believed),
         TEST(test_mark_becomes_quiet_after_a_lease_with_one_version),
+        TEST(test_mark_of_trusted_data_is_quiet_at_once),
         TEST(test_mark_with_another_version_counts_from_now),
         TEST(test_mark_that_was_gone_counts_from_now),
         TEST(test_doubt_needs_a_read_that_was_sent_afterwards),

@@ -41,6 +41,21 @@ static void test_our_options_are_taken_off(void **state)
     }
 }
 
+static void test_grace_is_on_unless_it_is_off(void **state)
+{
+    static const char *const texts[] = { "postgresql://h", "postgresql://h?dmutex.grace=on",
+                                         "postgresql://h?dmutex.grace=off" };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct dm_url *url = parse(texts[i]);
+
+        assert_string_equal(url->database, "postgresql://h");
+        assert_int_equal(url->has_grace, i != 2);
+        dm_url_free(url);
+    }
+}
+
 /* A schema has no longer name, and no other letters; a misspelt option of ours is not left to libpq */
 static void test_bad_option_is_refused(void **state)
 {
@@ -53,6 +68,7 @@ static void test_bad_option_is_refused(void **state)
         { "postgresql://h?dmutex.command_timeout=0", "milliseconds" },
         { "postgresql://h?dmutex.prefx=a", "our options are" },
         { "postgresql://h?dmutex.prefix", "63 letters" },
+        { "postgresql://h?dmutex.grace=no", "\"on\" or \"off\"" },
         { " postgresql://h", "blank" },
         { "POSTGRESQL://h", "does not begin with" },
     };
@@ -86,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_our_options_are_taken_off),
+        cmocka_unit_test(test_grace_is_on_unless_it_is_off),
         cmocka_unit_test(test_bad_option_is_refused),
         cmocka_unit_test(test_place_has_no_login),
     };

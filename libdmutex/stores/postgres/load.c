@@ -111,5 +111,9 @@ static struct dm_reg_driver *make(void *user, const struct dm_reg_client *client
 struct dm_store *dm_postgres_store_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
                                         char ret_reason[DM_REASON_ROOM])
 {
-    return dm_registers_open(ident, host, make, url, ret_reason);
+    struct dm_store *store = dm_registers_open(ident, host, make, url, ret_reason);
+
+    if (store && !url->has_grace)
+        dm_registers_trust_data(store);
+    return store;
 }

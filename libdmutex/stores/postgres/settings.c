@@ -42,8 +42,8 @@ static bool check_keys(const char *url, char *ret_reason)
             name[length] = '\0';
             if (!find(known, name) && strcmp(name, "ssl") != 0) {
                 snprintf(ret_reason, DM_REASON_ROOM,
-                         "option %d, \"%s\", is neither libpq's nor ours: ours are dmutex.prefix and "
-                         "dmutex.command_timeout",
+                         "option %d, \"%s\", is neither libpq's nor ours: ours are dmutex.prefix, "
+                         "dmutex.command_timeout and dmutex.grace",
                          number, name);
                 PQconninfoFree(known);
                 return false;
