@@ -97,6 +97,7 @@ links_to_testing = \
     doc/links/dmutex_test_server_restart.3 \
     doc/links/dmutex_test_server_resume.3 \
     doc/links/dmutex_test_server_start.3 \
+    doc/links/dmutex_test_server_start_postgres.3 \
     doc/links/dmutex_test_server_stop.3 \
     doc/links/dmutex_test_server_url.3
 

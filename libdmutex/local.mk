@@ -482,6 +482,8 @@ libdmutex_libspawn_la_SOURCES = \
     libdmutex/spawn/local.h \
     libdmutex/spawn/outside.c \
     libdmutex/spawn/outside.h \
+    libdmutex/spawn/pgserver.c \
+    libdmutex/spawn/pgserver.h \
     libdmutex/spawn/reaper.c \
     libdmutex/spawn/reaper.h \
     libdmutex/spawn/server.c \

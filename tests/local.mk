@@ -134,12 +134,14 @@ on_postgres_tests = \
     tests/postgres/test_faults \
     tests/postgres/test_module \
     tests/postgres/test_mutexes \
+    tests/postgres/test_testing \
     tests/postgres/test_tools
 $(on_postgres_tests): private LDADD = tests/tools/libtool.la tests/registers/libpg.la $(LIBPQ_LIBS) $(test_libs) libdmutex/libdmutex.la
 $(on_postgres_tests): tests/tools/libtool.la tests/registers/libpg.la $(preload_test_libs) libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
 tests_postgres_test_faults_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_testing_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 endif
 

@@ -8,9 +8,9 @@
  *         return cmocka_run_group_tests(tests, dmutex_test_group_setup, dmutex_test_group_teardown);
  *     }
  *
- * The server is redis-server, or else valkey-server, found through PATH.  Its socket is in a directory of its own below
- * $TMPDIR, or below /tmp if $TMPDIR is not absolute or too long for the path of a socket.  It has no TCP port and keeps
- * nothing on disk.
+ * The server is redis-server, or else valkey-server, found through PATH; or PostgreSQL.  Its socket is in a directory
+ * of its own below $TMPDIR, or below /tmp if $TMPDIR is not absolute or too long for the path of a socket.  It has no
+ * TCP port and keeps nothing outside this directory.
  *
  * A separate process, "dmutex-reaper", looks after the server.  It ends the server and deletes the directory when this
  * process ends, in whatever way (exit, abort, SIGKILL or exec), whether the server is running or stopped, and even if
@@ -65,6 +65,21 @@ typedef struct dmutex_test_server dmutex_test_server_t;
  * If another thread is inside a call of the library, either that call returns ENOLCK, or this one returns EBUSY.
  */
 DMUTEX_API int dmutex_test_server_start(dmutex_test_server_t **ret_server);
+
+/*
+ * The same with PostgreSQL: a new cluster of databases, without fsync, for the library's module of PostgreSQL
+ * (libdmutex-postgres).  Runs initdb and postgres of the first folder of PATH that has both, or else of the newest
+ * version in /usr/lib/postgresql, as Debian installs them.  The other functions of this header work on it as well.  A
+ * restart keeps the tables, but not the locks: here, too, owners that are alive put them back, unless another owner is
+ * quicker.
+ *
+ * PostgreSQL refuses to run as root.  For root, the server and its reaper run as the user postgres, or else nobody, and
+ * the directory is in /tmp whatever $TMPDIR says.
+ *
+ * Returns as start; ENOLCK also if the server does not answer within a minute.  Blocks for some seconds, because initdb
+ * makes a cluster of 30 MB.
+ */
+DMUTEX_API int dmutex_test_server_start_postgres(dmutex_test_server_t **ret_server);
 
 /*
  * Ends the server, deletes its directory, and undoes the effects of start: this process uses the earlier server again,

@@ -11,13 +11,23 @@
 #include "process/calls/release.h"
 #include "process/life/testserver.h"
 
-int dmutex_test_server_start(dmutex_test_server_t **ret_server)
+static int start(bool is_postgres, dmutex_test_server_t **ret_server)
 {
     struct dm_visit visit = dm_visit_begin();
 
     if (!ret_server)
         return dm_visit_end(visit, dm_fail(DM_FAIL_NULL_ARGUMENT, NULL));
-    return dm_visit_end(visit, dm_testserver_start(ret_server));
+    return dm_visit_end(visit, dm_testserver_start(is_postgres, ret_server));
+}
+
+int dmutex_test_server_start(dmutex_test_server_t **ret_server)
+{
+    return start(false, ret_server);
+}
+
+int dmutex_test_server_start_postgres(dmutex_test_server_t **ret_server)
+{
+    return start(true, ret_server);
 }
 
 /* NULL is allowed, as for free(): a teardown may run after a setup that failed. */

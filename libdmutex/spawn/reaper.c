@@ -17,9 +17,11 @@
 #include "base/attrs.h"
 #include "base/clock.h"
 #include "base/place.h"
+#include "spawn/pgserver.h"
 #include "spawn/server.h"
 
 #define START_LIMIT_MS 10000
+#define POSTGRES_LIMIT_MS 60000 /* initdb writes many files */
 
 /* The reaper's descriptors; no others are open. */
 enum { CONVERSATION_FD, LIFE_FD, FIRST_FREE_FD };
@@ -35,7 +37,10 @@ enum { CONVERSATION_FD, LIFE_FD, FIRST_FREE_FD };
 struct keeping {
     struct dm_server_plan plan;
     const char *path;
-    pid_t server; /* 0: none */
+    const struct dm_pgserver *postgres; /* NULL: the server is Redis */
+    int error;                          /* why the reaper could not become PostgreSQL's user; 0: it did */
+    bool has_data;                      /* initdb has been run */
+    pid_t server;                       /* 0: none */
     bool is_paused;
 };
 
@@ -57,34 +62,94 @@ static bool is_running(struct keeping *keeping)
     return keeping->server != 0;
 }
 
+/* The server's processes are our children now that the first of them is gone. */
+static void kill_orphans(struct keeping *keeping)
+{
+    pid_t ended;
+
+    while ((ended = waitpid(-1, NULL, WNOHANG)) >= 0) {
+        if (ended == 0) {
+            dm_pgserver_signal_children(getpid(), SIGKILL);
+            dm_server_nap();
+        }
+    }
+    dm_pgserver_clean(keeping->postgres);
+}
+
 static void kill_server(struct keeping *keeping)
 {
-    if (!is_running(keeping))
-        return;
-    kill(keeping->server, SIGKILL);
-    reap(keeping);
+    if (is_running(keeping)) {
+        kill(keeping->server, SIGKILL);
+        reap(keeping);
+    }
+    if (keeping->postgres)
+        kill_orphans(keeping);
+}
+
+static int make_data(struct keeping *keeping, const struct dm_deadline *deadline)
+{
+    int status, error = dm_pgserver_spawn_initdb(keeping->postgres, &keeping->plan, &keeping->server);
+
+    if (error)
+        return error;
+    while (waitpid(keeping->server, &status, WNOHANG) == 0) {
+        if (dm_deadline_left_ns(deadline) == 0) {
+            kill_server(keeping);
+            return DM_REAPER_SILENT;
+        }
+        dm_server_nap();
+    }
+    keeping->has_data = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return keeping->has_data ? 0 : DM_REAPER_ENDED;
+}
+
+static int spawn_server(struct keeping *keeping, const struct dm_deadline *deadline)
+{
+    const char *program;
+    int error = keeping->error;
+
+    if (!keeping->postgres)
+        return dm_server_spawn(&keeping->plan, &keeping->server, &program);
+    if (!error && !keeping->has_data)
+        error = make_data(keeping, deadline);
+    return error ? error : dm_pgserver_spawn(keeping->postgres, &keeping->plan, &keeping->server);
+}
+
+static bool answers(const struct keeping *keeping)
+{
+    return keeping->postgres ? dm_pgserver_is_ready(keeping->postgres, keeping->server)
+                             : dm_server_answers(keeping->path);
 }
 
 static int start(struct keeping *keeping)
 {
-    struct dm_deadline deadline = dm_deadline_in_ms(START_LIMIT_MS);
-    const char *program;
+    struct dm_deadline deadline = dm_deadline_in_ms(keeping->postgres ? POSTGRES_LIMIT_MS : START_LIMIT_MS);
     int error;
 
     kill_server(keeping);
     keeping->is_paused = false;
-    error = dm_server_spawn(&keeping->plan, &keeping->server, &program);
+    error = spawn_server(keeping, &deadline);
     if (error) {
         keeping->server = 0;
         return error;
     }
-    while (!dm_server_answers(keeping->path)) {
+    while (!answers(keeping)) {
         if (!is_running(keeping))
             return DM_REAPER_ENDED;
         if (dm_deadline_left_ns(&deadline) == 0)
             return DM_REAPER_SILENT;
         dm_server_nap();
     }
+    return 0;
+}
+
+/* Their parent has stopped, so no more are born. */
+static int pause_children(pid_t postmaster)
+{
+    if (!dm_pgserver_signal_children(postmaster, SIGSTOP))
+        return DM_REAPER_BLIND;
+    while (!dm_pgserver_have_children_stopped(postmaster))
+        dm_server_nap();
     return 0;
 }
 
@@ -102,13 +167,15 @@ static int pause_server(struct keeping *keeping)
         return DM_REAPER_NOTHING;
     }
     keeping->is_paused = true;
-    return 0;
+    return keeping->postgres ? pause_children(keeping->server) : 0;
 }
 
 static int resume_server(struct keeping *keeping)
 {
     if (!is_running(keeping))
         return DM_REAPER_NOTHING;
+    if (keeping->postgres)
+        dm_pgserver_signal_children(keeping->server, SIGCONT);
     kill(keeping->server, SIGCONT);
     keeping->is_paused = false;
     return 0;
@@ -223,6 +290,10 @@ static void __attribute__((__noreturn__)) keep(struct keeping *keeping, int conv
     int result;
 
     leave_program(conversation, life);
+    if (keeping->postgres) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        keeping->error = dm_pgserver_become_user(keeping->postgres, keeping->plan.directory);
+    }
     while (next_order(&order)) {
         result = carry_out(keeping, order);
         if (send(CONVERSATION_FD, &result, sizeof result, MSG_NOSIGNAL) < 0)
@@ -268,15 +339,28 @@ static pid_t fork_reaper(struct keeping *keeping, int conversation, int life)
     return pid;
 }
 
-int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const char *path)
+static int make_plan(struct keeping *keeping, const char *directory)
 {
-    struct keeping keeping = { .path = path };
+    int error = dm_server_plan_init(&keeping->plan, directory, -1, false);
+
+    if (!error && keeping->postgres) {
+        error = dm_pgserver_plan_log(&keeping->plan);
+        if (error)
+            dm_server_plan_clear(&keeping->plan);
+    }
+    return error;
+}
+
+int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const char *path,
+                    const struct dm_pgserver *postgres)
+{
+    struct keeping keeping = { .path = path, .postgres = postgres };
     int ends[2], life, error;
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return errno;
-    error = dm_server_plan_init(&keeping.plan, directory, -1, false);
+    error = make_plan(&keeping, directory);
     if (error) {
         close(ends[0]);
         close(ends[1]);

@@ -19,6 +19,8 @@
 
 #include "base/fileid.h"
 
+struct dm_pgserver;
+
 struct dm_reaper {
     pid_t pid;
     int fd;                /* our end of the conversation */
@@ -39,14 +41,16 @@ enum {
     DM_REAPER_ENDED = -1,   /* the server has ended by itself */
     DM_REAPER_SILENT = -2,  /* the server was started, but does not answer */
     DM_REAPER_NOTHING = -3, /* the server is not running */
-    DM_REAPER_GONE = -4     /* the reaper is gone */
+    DM_REAPER_GONE = -4,    /* the reaper is gone */
+    DM_REAPER_BLIND = -5    /* without /proc the server's processes cannot be found */
 };
 
 /*
- * Starts the reaper; `directory` is absolute, with the server's socket at `path` inside.  Blocks the calling thread's
- * signals during the call. 0 or an errno value.
+ * Starts the reaper; `directory` is absolute, with the server's socket at `path` inside.  `postgres`: which PostgreSQL
+ * it runs; NULL: Redis.  Blocks the calling thread's signals during the call. 0 or an errno value.
  */
-int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const char *path);
+int dm_reaper_begin(struct dm_reaper *ret_reaper, const char *directory, const char *path,
+                    const struct dm_pgserver *postgres);
 
 /* Sends an order, and waits until the reaper has carried it out. */
 int dm_reaper_do(const struct dm_reaper *reaper, enum dm_reaper_order order);

@@ -12,12 +12,18 @@
 #include "base/error.h"
 #include "base/place.h"
 #include "process/life/runtime.h"
+#include "spawn/pgserver.h"
 #include "spawn/server.h"
 
 #define TEMPLATE "dmutex-test-XXXXXX"
 #define PATH_ROOM sizeof((struct sockaddr_un *)0)->sun_path
-#define GRACE_OFF "?grace=off" /* the test wants the earlier server's data to be forgotten */
-#define URL_ROOM (sizeof "unix://" GRACE_OFF + 3 * PATH_ROOM)
+
+/* The URL is one of these around the place.  The test wants the earlier server's data to be forgotten. */
+#define SOCKET_URL "unix://"
+#define SOCKET_OPTIONS "?grace=off"
+#define POSTGRES_URL "postgresql:///" DM_PGSERVER_USER "?host="
+#define POSTGRES_OPTIONS "&port=" DM_PGSERVER_PORT "&user=" DM_PGSERVER_USER "&dmutex.grace=off"
+#define URL_ROOM (sizeof POSTGRES_URL POSTGRES_OPTIONS + 3 * PATH_ROOM)
 
 /* How long a start waits for earlier unlocks on the previous server. */
 #define PATIENCE_MS 2000
@@ -26,6 +32,8 @@ struct dmutex_test_server {
     struct dmutex_test_server *below; /* the test server that this process used before; NULL: none */
     pid_t pid;                        /* the process that started the server */
     struct dm_reaper reaper;
+    bool is_postgres;
+    struct dm_pgserver postgres;
     char directory[PATH_ROOM];
     char path[PATH_ROOM];
     char url[URL_ROOM];
@@ -52,11 +60,12 @@ static bool is_safe(const char *directory)
 /* mkdtemp() writes the name, which is then copied to the front of the socket's path. */
 static bool make_directory_in(struct dmutex_test_server *server, const char *parent)
 {
+    const char *socket = server->is_postgres ? DM_PGSERVER_SOCKET : DM_SERVER_SOCKET;
     int length;
 
     if (!parent || parent[0] != '/')
         return false;
-    length = snprintf(server->path, sizeof server->path, "%s/" TEMPLATE "/" DM_SERVER_SOCKET, parent);
+    length = snprintf(server->path, sizeof server->path, "%s/" TEMPLATE "/%s", parent, socket);
     if (length >= (int)sizeof server->path)
         return false;
     snprintf(server->directory, sizeof server->directory, "%s/" TEMPLATE, parent);
@@ -78,21 +87,27 @@ static bool is_plain(unsigned char byte)
  */
 static void write_url(struct dmutex_test_server *server)
 {
-    char *at = server->url + sprintf(server->url, "unix://");
+    const char *place = server->is_postgres ? server->directory : server->path;
+    char *at = stpcpy(server->url, server->is_postgres ? POSTGRES_URL : SOCKET_URL);
 
-    for (const char *byte = server->path; *byte; byte++) {
+    for (const char *byte = place; *byte; byte++) {
         if (is_plain((unsigned char)*byte))
             *at++ = *byte;
         else
             at += sprintf(at, "%%%02x", (unsigned)(unsigned char)*byte);
     }
-    strcpy(at, GRACE_OFF);
+    strcpy(at, server->is_postgres ? POSTGRES_OPTIONS : SOCKET_OPTIONS);
 }
 
-/* In $TMPDIR, if there is room for a socket's path, or in /tmp. */
+/*
+ * In $TMPDIR, if there is room for a socket's path, or in /tmp.  Root's own $TMPDIR may be closed to the user as whom
+ * PostgreSQL runs.
+ */
 static int make_directory(struct dmutex_test_server *server)
 {
-    if (!make_directory_in(server, secure_getenv("TMPDIR")) && !make_directory_in(server, "/tmp"))
+    const char *given = server->is_postgres && geteuid() == 0 ? NULL : secure_getenv("TMPDIR");
+
+    if (!make_directory_in(server, given) && !make_directory_in(server, "/tmp"))
         return dm_fail(DM_FAIL_TEST_SERVER, "no directory can be made in /tmp: %s", strerror(errno));
     write_url(server);
     return 0;
@@ -100,10 +115,17 @@ static int make_directory(struct dmutex_test_server *server)
 
 /* ---- the server's process ---------------------------------------------------------------- */
 
-/* Reads the last line that the server has written, "" if none, for error texts. */
+/* True for a line that says more than all that follow it. */
+static bool is_reason(const char *line)
+{
+    return strstr(line, "FATAL:") || strstr(line, "PANIC:") || strstr(line, "initdb: error:");
+}
+
+/* Reads the last line that the server has written, or the last reason, "" if none, for error texts. */
 static void read_last_line(const struct dmutex_test_server *server, char *ret_line, size_t size)
 {
     char path[PATH_ROOM + sizeof DM_SERVER_LOG], line[256];
+    bool has_reason = false;
     FILE *log;
 
     ret_line[0] = '\0';
@@ -112,8 +134,10 @@ static void read_last_line(const struct dmutex_test_server *server, char *ret_li
     if (!log)
         return;
     while (fgets(line, sizeof line, log)) {
-        if (line[0] != '\n')
-            snprintf(ret_line, size, "%.*s", (int)strcspn(line, "\n"), line);
+        if (line[0] == '\n' || (has_reason && !is_reason(line)))
+            continue;
+        has_reason = is_reason(line);
+        snprintf(ret_line, size, "%.*s", (int)strcspn(line, "\n"), line);
     }
     fclose(log);
 }
@@ -138,6 +162,8 @@ static int fail_by_result(const struct dmutex_test_server *server, int result)
         return dm_fail(DM_FAIL_TEST_SERVER, "it does not run: call dmutex_test_server_restart() first");
     case DM_REAPER_GONE:
         return dm_fail(DM_FAIL_TEST_SERVER, "the process that kept it was killed");
+    case DM_REAPER_BLIND:
+        return dm_fail(DM_FAIL_TEST_SERVER, "its processes cannot be found: mount /proc");
     case ENOENT:
         return dm_fail(DM_FAIL_TEST_SERVER, "neither redis-server nor valkey-server is installed: install the "
                                             "package redis-server");
@@ -154,14 +180,35 @@ int dm_testserver_do(struct dmutex_test_server *server, enum dm_reaper_order ord
     return fail_by_result(server, dm_reaper_do(&server->reaper, order));
 }
 
+/* The directory is removed again if it fails. */
+static int find_postgres(struct dmutex_test_server *server)
+{
+    int error = dm_pgserver_find(&server->postgres, server->directory);
+
+    if (error)
+        rmdir(server->directory);
+    switch (error) {
+    case 0:
+        return 0;
+    case ESRCH:
+        return dm_fail(DM_FAIL_TEST_SERVER, "PostgreSQL does not run as root, and there is no user postgres or nobody");
+    default:
+        return dm_fail(DM_FAIL_TEST_SERVER, "initdb and postgres are neither in a folder of PATH nor in "
+                                            "/usr/lib/postgresql: install the package postgresql");
+    }
+}
+
 /* The reaper outlives a test that crashes, and then ends the server and deletes its directory. */
 static int begin(struct dmutex_test_server *server)
 {
     int error = make_directory(server);
 
+    if (!error && server->is_postgres)
+        error = find_postgres(server);
     if (error)
         return error;
-    error = dm_reaper_begin(&server->reaper, server->directory, server->path);
+    error = dm_reaper_begin(&server->reaper, server->directory, server->path,
+                            server->is_postgres ? &server->postgres : NULL);
     if (error) {
         rmdir(server->directory);
         return dm_fail(DM_FAIL_TEST_SERVER, "no process can be made for it: %s", strerror(error));
@@ -240,7 +287,7 @@ static void destroy(struct dmutex_test_server *server)
 }
 
 /* Before it returns, ends a server that cannot be used, so that a failure leaves nothing behind. */
-int dm_testserver_start(struct dmutex_test_server **ret_server)
+int dm_testserver_start(bool is_postgres, struct dmutex_test_server **ret_server)
 {
     struct dmutex_test_server *server;
     int error;
@@ -250,6 +297,7 @@ int dm_testserver_start(struct dmutex_test_server **ret_server)
     server = calloc(1, sizeof *server);
     if (!server)
         return dm_fail(DM_FAIL_NO_MEMORY, NULL);
+    server->is_postgres = is_postgres;
     error = begin(server);
     if (!error) {
         error = push(server);
