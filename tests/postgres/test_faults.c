@@ -6,10 +6,13 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "../lib/folder.h"
 #include "../registers/pgserver.h"
+
+#define NOBODY 65534
 
 static struct pgserver *server;
 
@@ -202,6 +205,34 @@ static void test_full_disk_is_told(void **state)
     assert_return_code(umount(path), errno);
 }
 
+/*
+ * libpq obeys the caller's variables and files, such as PGHOST and ~/.pg_service.conf, also in a program with more
+ * rights than its caller: it would take the program's locks, and password, to a server of the caller's choice.
+ */
+static void test_program_with_more_rights_is_refused(void **state)
+{
+    char *own = program_path, copy[128];
+    struct statvfs system;
+    struct actor *actor;
+
+    (void)state;
+    assert_return_code(statvfs(folder, &system), errno);
+    if (system.f_flag & ST_NOSUID)
+        return; /* there are no such programs here */
+    snprintf(copy, sizeof copy, "%s/rights", folder);
+    command_run("chmod 755 %s && cp '%s' %s && chown %d %s && chmod 4755 %s", folder, own, copy, NOBODY, copy, copy);
+    assert_status(0);
+    program_path = copy;
+    actor = actor_start_at(server->url);
+    program_path = own;
+    actor_do(actor, "0", "configure %s", server->url); /* DMUTEX_URL is the caller's, too */
+    actor_do(actor, "EINVAL", "trylock more/rights");
+    actor_send(actor, "strerror");
+    if (!strstr(actor_answer(actor), "more rights than its caller"))
+        fail_msg("no sentence about rights");
+    actor_end(actor);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +244,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_changed_row_is_refused),
         cmocka_unit_test(test_cancelled_statements_lose_nothing),
         cmocka_unit_test(test_full_disk_is_told),
+        cmocka_unit_test(test_program_with_more_rights_is_refused),
     };
 
     test_begin(argc, argv);

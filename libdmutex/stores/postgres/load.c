@@ -12,6 +12,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/thread.h"
 #include "config.h"
@@ -111,8 +112,15 @@ static struct dm_reg_driver *make(void *user, const struct dm_reg_client *client
 struct dm_store *dm_postgres_store_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
                                         char ret_reason[DM_REASON_ROOM])
 {
-    struct dm_store *store = dm_registers_open(ident, host, make, url, ret_reason);
+    struct dm_store *store;
 
+    if (getauxval(AT_SECURE)) {
+        snprintf(ret_reason, DM_REASON_ROOM,
+                 "a program with more rights than its caller, such as a set-user-ID one, cannot lock on PostgreSQL, "
+                 "because libpq obeys variables and files of the caller: let a service with these rights lock instead");
+        return NULL;
+    }
+    store = dm_registers_open(ident, host, make, url, ret_reason);
     if (store && !url->has_grace)
         dm_registers_trust_data(store);
     return store;
