@@ -75,6 +75,7 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *                    a Cluster; the hosts are some of its nodes
  *   redis+quorum://[user[:password]@]host[:port],host[:port],host[:port]...[/db]
  *                    3, 5 or 7 independent servers, of which a majority decides; no condition variables
+ *   postgresql://... a database of PostgreSQL; libpq reads the URL, and our options begin with "dmutex."
  *   local:           a private server of this user on this machine, started on demand
  *
  * Options: connect_timeout, command_timeout (ms, default 2000), prefix (default "dmutex"), user_file, password_file,

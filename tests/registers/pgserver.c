@@ -164,7 +164,8 @@ struct pgserver *pgserver_start(void)
     run(server, program("initdb"), arguments);
     snprintf(text, sizeof text,
              "listen_addresses = ''\nunix_socket_directories = '%s'\nshared_buffers = 8MB\nmax_connections = 40\n"
-             "hot_standby = on\nmax_wal_senders = 4\nwal_keep_size = 64MB\nrestart_after_crash = on\n",
+             "hot_standby = on\nmax_wal_senders = 4\nwal_keep_size = 64MB\nrestart_after_crash = on\n"
+             "dynamic_shared_memory_type = mmap\n",
              server->folder);
     append(server, "data/postgresql.conf", text);
     pgserver_restart(server);
@@ -211,11 +212,14 @@ void pgserver_promote(struct pgserver *server)
     assert_string_equal(pgserver_sql(server, "SELECT pg_promote(true, 60)"), "t");
 }
 
+/* A server that is killed would leave a segment of shared memory in the kernel. */
 void pgserver_end(struct pgserver *server)
 {
     if (server->pid) {
+        disconnect(server);
         kill(server->pid, SIGCONT);
-        pgserver_kill(server);
+        kill(server->pid, SIGQUIT);
+        keeper_reap(server->pid);
     }
     keeper_remove_folder(server->folder);
     free(server);
