@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -381,7 +382,16 @@ static bool is_spared(int folder, pid_t pid, int number)
     return !has_signal(status, "\nSigBlk:\t", number) && !has_signal(status, "\nSigCgt:\t", number);
 }
 
-int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared)
+/* The signal goes out unless the process is spared. Returns how many got it, 0 or 1. */
+static int signal_one(int folder, pid_t pid, int number, bool *is_any_spared)
+{
+    bool is = is_spared(folder, pid, number);
+
+    *is_any_spared |= is;
+    return !is && send_signal(folder, pid, number);
+}
+
+static int signal_all(const struct kernel_lock *lock, int number, bool *is_any_spared)
 {
     DIR *processes = opendir("/proc");
     int folder, count = 0;
@@ -389,15 +399,155 @@ int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spar
     struct holder holder;
     pid_t pid;
 
-    *ret_is_spared = false;
     while ((folder = next_holder(processes, lock, &pid, &holder, &is_unsure)) >= 0) {
-        if (is_spared(folder, pid, number))
-            *ret_is_spared = true;
-        else
-            count += send_signal(folder, pid, number);
+        count += signal_one(folder, pid, number, is_any_spared);
         close(folder);
     }
     if (processes)
         closedir(processes);
     return count;
+}
+
+/* ---- the roll ---------------------------------------------------------------------------- */
+
+/*
+ * When hundreds of locks are lost at once, a search of all processes for each of them would take far longer than the
+ * leases. So one search notes the locks of all processes, and for the losses that follow soon only new processes are
+ * searched. A process gets a signal only if it still has the lock.
+ */
+#define ROLL_COUNTS_US (200 * 1000)
+
+struct entry {
+    pid_t pid;
+    struct kernel_lock lock;
+    struct holder holder; /* without a folder */
+};
+
+struct roll {
+    GArray *entries; /* those of a process follow each other; NULL: no roll yet */
+    GHashTable *seen;
+    gint64 made_us;
+};
+
+static struct roll rolls[LOCK_OF_FILE + 1]; /* by the kind of lock */
+
+/* *ret_is_bare: no descriptor was seen. */
+static void enrol_at(struct roll *roll, int folder, enum kernel_lock_kind kind, struct entry *entry, bool *ret_is_bare)
+{
+    DIR *descriptors = list(folder, "fd");
+    struct dirent *fd;
+
+    *ret_is_bare = true;
+    while ((fd = next_number(descriptors))) {
+        *ret_is_bare = false;
+        if (strlen(fd->d_name) >= sizeof entry->holder.fd ||
+            !kernel_lock_of_descriptor(folder, fd->d_name, kind, &entry->lock))
+            continue;
+        strcpy(entry->holder.fd, fd->d_name);
+        g_array_append_vals(roll->entries, entry, 1);
+    }
+    if (descriptors)
+        closedir(descriptors);
+}
+
+static void enrol(struct roll *roll, int folder, enum kernel_lock_kind kind, pid_t pid)
+{
+    struct entry entry = { .pid = pid };
+    bool is_bare;
+    DIR *threads;
+    struct dirent *thread;
+
+    enrol_at(roll, folder, kind, &entry, &is_bare);
+    threads = is_bare ? list(folder, "task") : NULL;
+    while ((thread = next_number(threads))) {
+        int own = open_thread(folder, thread->d_name);
+
+        snprintf(entry.holder.thread, sizeof entry.holder.thread, "%.11s", thread->d_name);
+        if (own >= 0) {
+            enrol_at(roll, own, kind, &entry, &is_bare);
+            close(own);
+        }
+    }
+    if (threads)
+        closedir(threads);
+}
+
+static void enrol_new_processes(struct roll *roll, enum kernel_lock_kind kind)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *process;
+
+    while ((process = next_number(processes))) {
+        pid_t pid = (pid_t)atol(process->d_name);
+        int folder =
+            g_hash_table_add(roll->seen, GINT_TO_POINTER(pid)) ? open_folder(dirfd(processes), process->d_name) : -1;
+
+        if (folder >= 0) {
+            enrol(roll, folder, kind, pid);
+            close(folder);
+        }
+    }
+    if (processes)
+        closedir(processes);
+}
+
+/* The time counts from the end of the search, which may take long on a busy machine. */
+static const struct roll *call_roll(enum kernel_lock_kind kind)
+{
+    struct roll *roll = &rolls[kind];
+    bool is_old = roll->entries && g_get_monotonic_time() - roll->made_us > ROLL_COUNTS_US;
+
+    if (!roll->entries) {
+        roll->entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
+        roll->seen = g_hash_table_new(g_direct_hash, g_direct_equal);
+        is_old = true;
+    }
+    if (is_old) {
+        g_array_set_size(roll->entries, 0);
+        g_hash_table_remove_all(roll->seen);
+    }
+    enrol_new_processes(roll, kind);
+    if (is_old)
+        roll->made_us = g_get_monotonic_time();
+    return roll;
+}
+
+/* The process's folder, if it has the lock, perhaps by another descriptor than before; or -1. */
+static int open_holder(const struct entry *entry, const struct kernel_lock *lock)
+{
+    struct holder holder = entry->holder;
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%d", (int)entry->pid);
+    holder.folder = open_folder(AT_FDCWD, path);
+    if (holder.folder < 0 || holder_has_still(&holder, lock))
+        return holder.folder;
+    holder.folder = open_folder(AT_FDCWD, path); /* the look has closed it */
+    if (holder.folder < 0 || find_in(holder.folder, lock, &holder) == SIGHT_HOLDER)
+        return holder.folder;
+    close(holder.folder);
+    return -1;
+}
+
+/* If the roll has nobody, it may be too old. */
+int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared)
+{
+    const struct roll *roll = call_roll(lock->kind);
+    pid_t last = 0;
+    int count = 0;
+
+    *ret_is_spared = false;
+    for (guint i = 0; i < roll->entries->len; i++) {
+        const struct entry *entry = &g_array_index(roll->entries, struct entry, i);
+        int folder = -1;
+
+        if (entry->pid != last && strcmp(entry->lock.inode, lock->inode) == 0)
+            folder = open_holder(entry, lock);
+        if (folder < 0)
+            continue;
+        count += signal_one(folder, entry->pid, number, ret_is_spared);
+        last = entry->pid;
+        close(folder);
+    }
+    return count || *ret_is_spared ? count : signal_all(lock, number, ret_is_spared);
 }

@@ -47,8 +47,8 @@ bool holders_find(const struct kernel_lock *lock, struct holder *known, pid_t *r
                   char ret_program[HOLDER_PROGRAM_ROOM]);
 
 /*
- * Sends a signal to all holders. Returns how many got it. *ret_is_spared: one of the holders is process 1 of this
- * container, on which the signal has no effect.
+ * Sends a signal to all holders; one thread at a time. Returns how many got it. *ret_is_spared: one of the holders is
+ * process 1 of this container, on which the signal has no effect.
  */
 int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared);
 

@@ -18,6 +18,8 @@
  *     cancel                                       a thread does the next word, and is cancelled after a line of input
  *     children                                     the number of SIGCHLD so far, and whether there is a child
  *     count N                                      N times: lock, add 1 to the number in COUNTER, unlock
+ *     many N                                       locks N more files by flock(): 0.lock, 1.lock ...
+ *     term                                         SIGTERM has a handler
  *     drop                                         becomes user 61234
  *     quiet                                        has /dev/null as input and outputs from now on
  *     data                                         closes standard error, and opens the file "data" in its place
@@ -186,6 +188,22 @@ static void count(int times)
     }
 }
 
+static void lock_many(int files)
+{
+    char name[24];
+
+    for (int i = 0; i < files; i++) {
+        snprintf(name, sizeof name, "%d.lock", i);
+        if (flock(open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600), LOCK_EX) < 0)
+            exit(4);
+    }
+}
+
+static void on_term(int number)
+{
+    (void)number;
+}
+
 static const char *const *next;
 
 static void do_next(void);
@@ -347,6 +365,10 @@ static void do_other(const char *word)
         tell_children();
     else if (strcmp(word, "count") == 0)
         count(atoi(*next++));
+    else if (strcmp(word, "many") == 0)
+        lock_many(atoi(*next++));
+    else if (strcmp(word, "term") == 0)
+        signal(SIGTERM, on_term);
     else if (strcmp(word, "drop") == 0)
         print(word, setuid(61234));
     else if (strcmp(word, "quiet") == 0)

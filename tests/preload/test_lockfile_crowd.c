@@ -8,10 +8,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "../lib/range.h"
 #include "host.h"
 
 #define JOBS 8
 #define TIMES 25
+#define FILES 300
+#define TEXT(number) #number
+#define STRING(number) TEXT(number)
 
 static struct host *hosts[2];
 static char counter[80];
@@ -169,6 +173,68 @@ static void test_no_lock_is_stuck_when_programs_are_killed(void **state)
     }
 }
 
+/* How often the process has called read() and the like. */
+static long reads_of(pid_t pid)
+{
+    char path[32], line[80];
+    long reads = -1;
+    FILE *stream;
+
+    snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
+    stream = fopen(path, "r");
+    assert_non_null(stream);
+    while (fgets(line, sizeof line, stream) && sscanf(line, "syscr: %ld", &reads) != 1)
+        continue;
+    fclose(stream);
+    return reads;
+}
+
+static void lose(int file)
+{
+    char name[24];
+    dmutex_t mutex;
+
+    snprintf(name, sizeof name, "f/%d.lock", file);
+    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
+}
+
+/*
+ * One process loses all its locks at once. Signals are merged while one is pending, but each name has a line of its
+ * own, and only one. The keeper does not search all descriptors for each lock.
+ */
+static void test_each_name_has_its_line_when_hundreds_are_lost_at_once(void **state)
+{
+    struct host *host = host_make("c", "lease=60s onlost=signal:TERM");
+    struct job *job = host_start(host, "exec $LOCKER x.lock term many " STRING(FILES) " say has wait say ends 2>&1");
+    bool is_told[FILES] = { false };
+    int number;
+    pid_t keeper;
+    long reads;
+
+    (void)state;
+    job_expect(job, "has");
+    keeper = host_keeper(host);
+    reads = reads_of(keeper);
+    assert_return_code(kill(keeper, SIGSTOP), errno);
+    for (int i = 0; i < FILES; i++)
+        lose(i);
+    assert_return_code(kill(keeper, SIGCONT), errno);
+    for (int i = 0; i < FILES; i++) {
+        assert_int_equal(sscanf(job_line(job), "dmutex: the lease of f/%d.lock has ended while ", &number), 1);
+        assert_within(number, 0, FILES - 1);
+        assert_false(is_told[number]);
+        is_told[number] = true;
+    }
+    reads = reads_of(keeper) - reads;
+    assert_within(reads, 1, 3 * FILES * FILES); /* a search for each lock takes four times as many */
+    job_go(job);
+    job_expect(job, "ends");
+    assert_int_equal(job_end(job), 0);
+    host_end(host);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +243,7 @@ int main(int argc, char **argv)
         host_test(test_no_increment_is_lost_by_subshells),
         host_test(test_no_lock_is_stuck_when_programs_are_killed),
         host_test(test_a_lock_stays_when_many_others_end_at_once),
+        host_test(test_each_name_has_its_line_when_hundreds_are_lost_at_once),
         cmocka_unit_test(test_nothing_is_left),
     };
 
