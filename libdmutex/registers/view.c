@@ -587,8 +587,8 @@ static enum dm_verdict view_mutex(struct visit *visit)
     return verdict;
 }
 
-/* The mutex to which the condition is bound has its waiters.  *ret_key is "" if it is bound to none. */
-static enum dm_verdict read_binding(struct visit *visit, const char *key, char ret_key[DM_REG_KEY_MAX + 1],
+/* The mutex to which the condition is bound has its waiters.  *ret_mutex is "" if it is bound to none. */
+static enum dm_verdict read_binding(struct visit *visit, const char *key, char ret_mutex[DM_REG_KEY_MAX + 1],
                                     const char **ret_fault)
 {
     struct dm_reg_binding_value binding;
@@ -601,27 +601,28 @@ static enum dm_verdict read_binding(struct visit *visit, const char *key, char r
     verdict = await(visit, look);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    ret_key[0] = '\0';
+    ret_mutex[0] = '\0';
     if (look->items[0].size &&
         dm_reg_binding_decode(look->items[0].value, look->items[0].size, &binding, ret_fault) == 0)
-        snprintf(ret_key, DM_REG_KEY_MAX + 1, "%s", binding.mutex);
+        snprintf(ret_mutex, DM_REG_KEY_MAX + 1, "%s", binding.mutex);
     dm_reg_look_free(look);
     return DM_SAYS_DONE;
 }
 
 static enum dm_verdict view_condition(struct visit *visit)
 {
-    char key[DM_REG_KEY_MAX + 1], mutex_key[DM_REG_KEY_MAX + 1], mutex[DM_REG_NAME_ROOM] = "";
+    char key[DM_REG_KEY_MAX + 1], mutex_key[DM_REG_KEY_MAX + 1], mutex[DM_REG_KEY_MAX + 1];
     const struct dm_reg_name_value *value = &visit->names[0].value;
     struct dm_seen faulty = { .key = visit->view->key };
     enum dm_verdict verdict;
     int condition = 0;
 
     dm_reg_key_write(visit->view->key, key);
-    verdict = read_binding(visit, key, mutex_key, &faulty.fault);
+    verdict = read_binding(visit, key, mutex, &faulty.fault);
     if (verdict != DM_SAYS_DONE)
         return verdict;
-    if (mutex_key[0]) {
+    if (mutex[0]) {
+        dm_reg_key_write(mutex, mutex_key);
         add_name(visit, mutex_key);
         verdict = look_at_names(visit);
         faulty.fault = visit->names[0].fault;
@@ -632,7 +633,6 @@ static enum dm_verdict view_condition(struct visit *visit)
         return verdict;
     while (condition < value->condition_count && strcmp(value->conditions[condition].name, key) != 0)
         condition++;
-    dm_reg_key_read(mutex_key, mutex);
     tell_condition(visit, visit->view->key, mutex, condition < value->condition_count ? value : NULL, condition);
     return DM_SAYS_DONE;
 }

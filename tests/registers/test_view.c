@@ -303,7 +303,7 @@ static void put_sleeper(const char *condition)
                                        .condition_count = 1,
                                        .entries = &entry,
                                        .sleeper_count = 1 };
-    struct dm_reg_binding_value binding = { .version = { { 2 } }, .mutex = "n/group/leaf" };
+    struct dm_reg_binding_value binding = { .version = { { 2 } }, .mutex = "ngroup/leaf" };
     uint8_t bytes[DM_REG_SMALL_MAX];
 
     snprintf(table.name, sizeof table.name, "%s", condition);
