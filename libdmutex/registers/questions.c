@@ -31,16 +31,24 @@ static void take_owed(struct dm_registers *registers, struct dm_reg_task *task, 
     }
 }
 
+/* The attempt that is asked for, new or again.  NULL without memory. */
+static struct dm_reg_attempt *take_attempt(struct dm_registers *registers, struct dm_reg_name *name,
+                                           const struct dm_question *question)
+{
+    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, question->attempt);
+
+    if (!attempt)
+        return dm_reg_attempt_make(registers, name, question);
+    dm_reg_attempt_supersede(registers, attempt);
+    return attempt;
+}
+
 static bool take_acquire(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_question *question,
                          struct dm_reg_batch *batch, int index)
 {
-    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, question->attempt);
+    struct dm_reg_attempt *attempt = take_attempt(registers, name, question);
     struct dm_reg_task *task;
 
-    if (attempt)
-        dm_reg_attempt_supersede(registers, attempt);
-    else
-        attempt = dm_reg_attempt_make(registers, name, question);
     if (!attempt)
         return false;
     task = dm_reg_task_add(registers, name, question->acquire.may_queue ? DM_REG_ACQUIRE : DM_REG_TRY, attempt,
@@ -169,14 +177,10 @@ static struct dm_reg_task *add_bind(struct dm_registers *registers, struct dm_re
 static bool take_wait(struct dm_registers *registers, struct dm_reg_name *name, struct dm_reg_name *condition,
                       const struct dm_question *question, struct dm_reg_batch *batch, int index)
 {
-    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, question->attempt),
+    struct dm_reg_attempt *attempt = take_attempt(registers, name, question),
                           *leaving = dm_registers_attempt(registers, question->leave.attempt);
     struct dm_reg_task *task;
 
-    if (attempt)
-        dm_reg_attempt_supersede(registers, attempt);
-    else
-        attempt = dm_reg_attempt_make(registers, name, question);
     if (!attempt)
         return false;
     if (leaving)

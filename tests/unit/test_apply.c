@@ -52,128 +52,127 @@ static void do_row(const struct row *row)
 }
 
 /* All steps on all kinds of states. */
+static const struct row steps[] = {
+    /* acquire */
+    ROW("", ACQUIRE, "a1", OWNED, "a1 | |"),
+    ROW("| |", ACQUIRE, "a1", OWNED, "a1 | |"),
+    ROW("a1 | |", ACQUIRE, "a1", OWNED, "a1 | |"),
+    ROW("a1 | |", ACQUIRE, "b2", QUEUED, "a1 | b2 |"),
+    ROW("a1 | b2 |", ACQUIRE, "b2", QUEUED, "a1 | b2 |"),
+    ROW("a1 | b2 |", ACQUIRE, "c3", QUEUED, "a1 | b2 c3 |"),
+    ROW("| | ; never", ACQUIRE, "a1", NOT_RECOVERABLE, "| | ; never"),
+    ROW("| | ; died", ACQUIRE, "a1", OWNED, "a1r | | ; died", .is_robust = true),
+    /* try */
+    ROW("| |", TRY, "a1", OWNED, "a1 | |"),
+    ROW("a1 | |", TRY, "b2", BUSY, "a1 | |"),
+    ROW("| | ; never", TRY, "a1", NOT_RECOVERABLE, "| | ; never"),
+    /* release */
+    ROW("a1 | |", RELEASE, "a1", DONE, "| |"),
+    ROW("a1 | b2 |", RELEASE, "b2", DONE, "a1 | |"),
+    ROW("a1 | b2 | c3:x", RELEASE, "c3", DONE, "a1 | b2 |"),
+    ROW("a1 | b2 |", RELEASE, "c3", NOT_OWNER, "a1 | b2 |"),
+    ROW("a1 | b2 |", RELEASE, "b1", NOT_OWNER, "a1 | b2 |"),
+    /* cancel */
+    ROW("a1 | b2 |", CANCEL, "b2", DONE, "a1 | |"),
+    ROW("a1 | b2 |", CANCEL, "a1", OWNED, "a1 | b2 |"),
+    ROW("a1 | b2 |", CANCEL, "c3", DONE, "a1 | b2 |"),
+    ROW("| | ; never", CANCEL, "c3", DONE, "| | ; never"),
+    /* consistent */
+    ROW("a1r | b2 | ; died", CONSISTENT, "a1", DONE, "a1r | b2 |"),
+    ROW("a1r | b2 | ; died", CONSISTENT, "b2", UNKNOWN, "a1r | b2 | ; died"),
+    ROW("| | ; never", CONSISTENT, "a1", UNKNOWN, "| | ; never"),
+    /* force */
+    ROW("a1 | |", FORCE, "a1", DONE, "| | ; died"),
+    ROW("a1k | |", FORCE, "", DONE, "| | ; died"),
+    ROW("a1 | b2 |", FORCE, "a1", DONE, "b2 | |"),
+    ROW("a1 | b2r c3 |", FORCE, "", DONE, "b2r | c3 | ; died"),
+    ROW("a1 | b2 |", FORCE, "c3", DONE, "a1 | b2 |"),
+    ROW("| |", FORCE, "", DONE, "| |"),
+    /* drop */
+    ROW("a1 | |", DROP, "", BUSY, "a1 | |"),
+    ROW("| | c3:x", DROP, "", DONE, "| | c3:x"),
+    ROW("| | c3:x", DROP, "", BUSY, "| | c3:x", .is_anonymous = true),
+    ROW("a1 | b2 |", DROP, "", BUSY, "a1 | b2 |", .is_anonymous = true),
+    ROW("a1 | |", DROP, "", DONE, "", .is_anonymous = true, .dead = "a"),
+    ROW("| | ; died", DROP, "", DONE, "| | ; died"),
+    ROW("| | ; never", DROP, "", DONE, "| |"),
+    ROW("| | ; never", DROP, "", DONE, "", .is_anonymous = true),
+    ROW("", DROP, "", DONE, "", .is_anonymous = true),
+    /* mark */
+    ROW("a1 | |", MARK, "a1", OWNED, "a1t | |", .mark = DM_REG_MARK_TELL),
+    ROW("a1t | |", MARK, "a1", OWNED, "a1k | |", .mark = DM_REG_MARK_TELL_NO_DEATH),
+    ROW("a1k | b2 |", MARK, "a1", OWNED, "a1 | b2 |", .mark = DM_REG_MARK_NONE),
+    ROW("a1 | b2 |", MARK, "b2", UNKNOWN, "a1 | b2 |", .mark = DM_REG_MARK_TELL),
+    ROW("| |", ACQUIRE, "a1", OWNED, "a1t | |", .mark = DM_REG_MARK_TELL_NO_DEATH),
+    ROW("b2 | |", ACQUIRE, "a1", QUEUED, "b2 | a1t |", .mark = DM_REG_MARK_TELL),
+    /* wait: the attempt d4 of the thread that holds by d3 */
+    ROW("d3 | |", WAIT, "d4", WAITING, "| | d4:x", .leaving = "d3"),
+    ROW("d3r+y | |", WAIT, "d4", WAITING, "| | d4r:x", .leaving = "d3", .is_robust = true),
+    ROW("d3 | b2 |", WAIT, "d4", WAITING, "b2 | | d4:x", .leaving = "d3"),
+    ROW("b2 | | d4:x", WAIT, "d4", WAITING, "b2 | | d4:x", .leaving = "d3"),
+    ROW("b2 | d4+x |", WAIT, "d4", QUEUED, "b2 | d4+x |", .leaving = "d3"),
+    ROW("d4+x | |", WAIT, "d4", OWNED, "d4+x | |", .leaving = "d3"),
+    ROW("b2 | d3 |", WAIT, "d4", NOT_OWNER, "b2 | d3 |", .leaving = "d3"),
+    ROW("d3 | b2 | c5:y", WAIT, "d4", NOT_RECOVERABLE, "| | ; never", .leaving = "d3", .end = DM_END_NOT_RECOVERABLE),
+    /* the end of a wait */
+    ROW("a1 | | d4:x", COND_CANCEL, "d4", QUEUED, "a1 | d4 |"),
+    ROW("| | d4:x e5:x", COND_CANCEL, "d4", OWNED, "d4 | | e5:x"),
+    ROW("a1 | d4+x |", COND_CANCEL, "d4", QUEUED, "a1 | d4+x |"),
+    ROW("d4+x | b2 |", COND_CANCEL, "d4", OWNED, "d4+x | b2 |"),
+    ROW("a1 | | e5:x", COND_CANCEL, "d4", UNKNOWN, "a1 | | e5:x"),
+    ROW("| | ; never", COND_CANCEL, "d4", NOT_RECOVERABLE, "| | ; never"),
+    /* signal */
+    ROW("a1 | b2 | d4:x e5:x", SIGNAL, "", DONE, "a1 | b2 d4+x | e5:x"),
+    ROW("| | d4:x e5:x", SIGNAL, "", DONE, "d4+x | | e5:x"),
+    ROW("a1 | | c3:y d4:x e5:x", SIGNAL, "", DONE, "a1 | d4+x | c3:y e5:x"),
+    ROW("a1 | | c3:y d4:x e5:x", SIGNAL, "", DONE, "a1 | d4+x e5+x | c3:y", .most = INT_MAX),
+    ROW("a1 | | c3:y", SIGNAL, "", DONE, "a1 | | c3:y"),
+    ROW("| | ; never", SIGNAL, "", DONE, "| | ; never"),
+    /* polls */
+    ROW("a1 | b2 |", SERVE, "a1", OWNED, "a1 | b2 |"),
+    ROW("a1 | b2 |", SERVE, "b2", QUEUED, "a1 | b2 |"),
+    ROW("a1 | | d4:x", SERVE, "d4", WAITING, "a1 | | d4:x"),
+    ROW("a1 | b2 |", SERVE, "c3", UNKNOWN, "a1 | b2 |"),
+    ROW("a1 | b2 |", SERVE, "", UNKNOWN, "a1 | b2 |"),
+    ROW("| | ; never", SERVE, "b2", NOT_RECOVERABLE, "| | ; never"),
+    /* N1: a lock that is free goes to the head of the queue */
+    ROW("a1 | b2 c3 |", RELEASE, "a1", DONE, "b2 | c3 |"),
+    /* N2, C6: the dead */
+    ROW("a1 | |", ACQUIRE, "b2", OWNED, "b2r | | ; died", .dead = "a", .is_robust = true),
+    ROW("a1k | |", ACQUIRE, "b2", OWNED, "b2r | |", .dead = "a", .is_robust = true),
+    ROW("a1 | |", TRY, "b2", OWNED, "b2 | |", .dead = "a"),
+    ROW("a1 | c3r |", TRY, "b2", BUSY, "c3r | | ; died", .dead = "a"),
+    ROW("a1 | b2 c3 d4 |", SERVE, "d4", QUEUED, "a1 | d4 |", .dead = "bc"),
+    ROW("a1 | b2 c3r d4 |", SERVE, "d4", QUEUED, "c3r | d4 | ; died", .dead = "ab"),
+    ROW("a1 | | b2:x c3:x", SERVE, "c3", WAITING, "a1 | | c3:x", .dead = "b"),
+    /* N12: deaths */
+    ROW("a1 | b2r |", RELEASE, "a1", DONE, "b2r | | ; died", .end = DM_END_DIED),
+    ROW("a1k | b2r |", RELEASE, "a1", DONE, "b2r | | ; died", .end = DM_END_DIED),
+    ROW("a1r | b2r | ; died", RELEASE, "a1", DONE, "b2r | | ; died"),
+    ROW("a1r | b2 | ; died", RELEASE, "a1", DONE, "b2 | |"),
+    ROW("a1r | b2 | c3:x ; died", RELEASE, "a1", DONE, "| | ; never", .end = DM_END_NOT_RECOVERABLE),
+    ROW("a1 | b2 |", RELEASE, "b2", DONE, "a1 | |", .end = DM_END_DIED),
+    ROW("a1 | b2r |", RELEASE, "a1", DONE, "b2r | |", .dead = "a"), /* unlocked while it was certain */
+    ROW("a1 | b2r |", RELEASE, "a3", NOT_OWNER, "b2r | | ; died", .dead = "a"),
+    /* C2: an unlock uses the signal up */
+    ROW("d4+x | b2 | e5:x", RELEASE, "d4", DONE, "b2 | | e5:x"),
+    /* C3: who drops a carrier moves the next sleeper */
+    ROW("d4+x | b2r | e5:x f6:x", RELEASE, "d4", DONE, "b2r | e5+x | f6:x ; died", .end = DM_END_DIED),
+    ROW("d4+x | b2r | e5:x f6:x", SERVE, "b2", OWNED, "b2r | e5+x | f6:x ; died", .dead = "d", .is_robust = true),
+    ROW("a1 | d4+x | e5:x f6:x", SERVE, "e5", QUEUED, "a1 | e5+x | f6:x", .dead = "d"),
+    ROW("a1 | d4+x | e5:x", RELEASE, "d4", DONE, "a1 | e5+x |"),
+    ROW("a1 | d4+x | e5:x", CANCEL, "d4", DONE, "a1 | e5+x |"),
+    ROW("d4+x | | e5:x", FORCE, "d4", DONE, "e5+x | |"),
+    ROW("a1 | d4+x c2+y | e5:x f6:y g7:x", SERVE, "g7", WAITING, "a1 | e5+x f6+y | g7:x", .dead = "cd"),
+    ROW("a1 | d4+x | c2:x e5:x", SERVE, "e5", QUEUED, "a1 | e5+x |", .dead = "cd"),
+    ROW("a1 | d4+x | e5:y", SERVE, "e5", WAITING, "a1 | | e5:y", .dead = "d"),
+};
+
 static void test_step_leads_to_the_next_state_when_done_once_or_twice(void **state)
 {
-    static const struct row rows[] = {
-        /* acquire */
-        ROW("", ACQUIRE, "a1", OWNED, "a1 | |"),
-        ROW("| |", ACQUIRE, "a1", OWNED, "a1 | |"),
-        ROW("a1 | |", ACQUIRE, "a1", OWNED, "a1 | |"),
-        ROW("a1 | |", ACQUIRE, "b2", QUEUED, "a1 | b2 |"),
-        ROW("a1 | b2 |", ACQUIRE, "b2", QUEUED, "a1 | b2 |"),
-        ROW("a1 | b2 |", ACQUIRE, "c3", QUEUED, "a1 | b2 c3 |"),
-        ROW("| | ; never", ACQUIRE, "a1", NOT_RECOVERABLE, "| | ; never"),
-        ROW("| | ; died", ACQUIRE, "a1", OWNED, "a1r | | ; died", .is_robust = true),
-        /* try */
-        ROW("| |", TRY, "a1", OWNED, "a1 | |"),
-        ROW("a1 | |", TRY, "b2", BUSY, "a1 | |"),
-        ROW("| | ; never", TRY, "a1", NOT_RECOVERABLE, "| | ; never"),
-        /* release */
-        ROW("a1 | |", RELEASE, "a1", DONE, "| |"),
-        ROW("a1 | b2 |", RELEASE, "b2", DONE, "a1 | |"),
-        ROW("a1 | b2 | c3:x", RELEASE, "c3", DONE, "a1 | b2 |"),
-        ROW("a1 | b2 |", RELEASE, "c3", NOT_OWNER, "a1 | b2 |"),
-        ROW("a1 | b2 |", RELEASE, "b1", NOT_OWNER, "a1 | b2 |"),
-        /* cancel */
-        ROW("a1 | b2 |", CANCEL, "b2", DONE, "a1 | |"),
-        ROW("a1 | b2 |", CANCEL, "a1", OWNED, "a1 | b2 |"),
-        ROW("a1 | b2 |", CANCEL, "c3", DONE, "a1 | b2 |"),
-        ROW("| | ; never", CANCEL, "c3", DONE, "| | ; never"),
-        /* consistent */
-        ROW("a1r | b2 | ; died", CONSISTENT, "a1", DONE, "a1r | b2 |"),
-        ROW("a1r | b2 | ; died", CONSISTENT, "b2", UNKNOWN, "a1r | b2 | ; died"),
-        ROW("| | ; never", CONSISTENT, "a1", UNKNOWN, "| | ; never"),
-        /* force */
-        ROW("a1 | |", FORCE, "a1", DONE, "| | ; died"),
-        ROW("a1k | |", FORCE, "", DONE, "| | ; died"),
-        ROW("a1 | b2 |", FORCE, "a1", DONE, "b2 | |"),
-        ROW("a1 | b2r c3 |", FORCE, "", DONE, "b2r | c3 | ; died"),
-        ROW("a1 | b2 |", FORCE, "c3", DONE, "a1 | b2 |"),
-        ROW("| |", FORCE, "", DONE, "| |"),
-        /* drop */
-        ROW("a1 | |", DROP, "", BUSY, "a1 | |"),
-        ROW("| | c3:x", DROP, "", DONE, "| | c3:x"),
-        ROW("| | c3:x", DROP, "", BUSY, "| | c3:x", .is_anonymous = true),
-        ROW("a1 | b2 |", DROP, "", BUSY, "a1 | b2 |", .is_anonymous = true),
-        ROW("a1 | |", DROP, "", DONE, "", .is_anonymous = true, .dead = "a"),
-        ROW("| | ; died", DROP, "", DONE, "| | ; died"),
-        ROW("| | ; never", DROP, "", DONE, "| |"),
-        ROW("| | ; never", DROP, "", DONE, "", .is_anonymous = true),
-        ROW("", DROP, "", DONE, "", .is_anonymous = true),
-        /* mark */
-        ROW("a1 | |", MARK, "a1", OWNED, "a1t | |", .mark = DM_REG_MARK_TELL),
-        ROW("a1t | |", MARK, "a1", OWNED, "a1k | |", .mark = DM_REG_MARK_TELL_NO_DEATH),
-        ROW("a1k | b2 |", MARK, "a1", OWNED, "a1 | b2 |", .mark = DM_REG_MARK_NONE),
-        ROW("a1 | b2 |", MARK, "b2", UNKNOWN, "a1 | b2 |", .mark = DM_REG_MARK_TELL),
-        ROW("| |", ACQUIRE, "a1", OWNED, "a1t | |", .mark = DM_REG_MARK_TELL_NO_DEATH),
-        ROW("b2 | |", ACQUIRE, "a1", QUEUED, "b2 | a1t |", .mark = DM_REG_MARK_TELL),
-        /* wait: the attempt d4 of the thread that holds by d3 */
-        ROW("d3 | |", WAIT, "d4", WAITING, "| | d4:x", .leaving = "d3"),
-        ROW("d3r+y | |", WAIT, "d4", WAITING, "| | d4r:x", .leaving = "d3", .is_robust = true),
-        ROW("d3 | b2 |", WAIT, "d4", WAITING, "b2 | | d4:x", .leaving = "d3"),
-        ROW("b2 | | d4:x", WAIT, "d4", WAITING, "b2 | | d4:x", .leaving = "d3"),
-        ROW("b2 | d4+x |", WAIT, "d4", QUEUED, "b2 | d4+x |", .leaving = "d3"),
-        ROW("d4+x | |", WAIT, "d4", OWNED, "d4+x | |", .leaving = "d3"),
-        ROW("b2 | d3 |", WAIT, "d4", NOT_OWNER, "b2 | d3 |", .leaving = "d3"),
-        ROW("d3 | b2 | c5:y", WAIT, "d4", NOT_RECOVERABLE, "| | ; never", .leaving = "d3",
-            .end = DM_END_NOT_RECOVERABLE),
-        /* the end of a wait */
-        ROW("a1 | | d4:x", COND_CANCEL, "d4", QUEUED, "a1 | d4 |"),
-        ROW("| | d4:x e5:x", COND_CANCEL, "d4", OWNED, "d4 | | e5:x"),
-        ROW("a1 | d4+x |", COND_CANCEL, "d4", QUEUED, "a1 | d4+x |"),
-        ROW("d4+x | b2 |", COND_CANCEL, "d4", OWNED, "d4+x | b2 |"),
-        ROW("a1 | | e5:x", COND_CANCEL, "d4", UNKNOWN, "a1 | | e5:x"),
-        ROW("| | ; never", COND_CANCEL, "d4", NOT_RECOVERABLE, "| | ; never"),
-        /* signal */
-        ROW("a1 | b2 | d4:x e5:x", SIGNAL, "", DONE, "a1 | b2 d4+x | e5:x"),
-        ROW("| | d4:x e5:x", SIGNAL, "", DONE, "d4+x | | e5:x"),
-        ROW("a1 | | c3:y d4:x e5:x", SIGNAL, "", DONE, "a1 | d4+x | c3:y e5:x"),
-        ROW("a1 | | c3:y d4:x e5:x", SIGNAL, "", DONE, "a1 | d4+x e5+x | c3:y", .most = INT_MAX),
-        ROW("a1 | | c3:y", SIGNAL, "", DONE, "a1 | | c3:y"),
-        ROW("| | ; never", SIGNAL, "", DONE, "| | ; never"),
-        /* polls */
-        ROW("a1 | b2 |", SERVE, "a1", OWNED, "a1 | b2 |"),
-        ROW("a1 | b2 |", SERVE, "b2", QUEUED, "a1 | b2 |"),
-        ROW("a1 | | d4:x", SERVE, "d4", WAITING, "a1 | | d4:x"),
-        ROW("a1 | b2 |", SERVE, "c3", UNKNOWN, "a1 | b2 |"),
-        ROW("a1 | b2 |", SERVE, "", UNKNOWN, "a1 | b2 |"),
-        ROW("| | ; never", SERVE, "b2", NOT_RECOVERABLE, "| | ; never"),
-        /* N1: a lock that is free goes to the head of the queue */
-        ROW("a1 | b2 c3 |", RELEASE, "a1", DONE, "b2 | c3 |"),
-        /* N2, C6: the dead */
-        ROW("a1 | |", ACQUIRE, "b2", OWNED, "b2r | | ; died", .dead = "a", .is_robust = true),
-        ROW("a1k | |", ACQUIRE, "b2", OWNED, "b2r | |", .dead = "a", .is_robust = true),
-        ROW("a1 | |", TRY, "b2", OWNED, "b2 | |", .dead = "a"),
-        ROW("a1 | c3r |", TRY, "b2", BUSY, "c3r | | ; died", .dead = "a"),
-        ROW("a1 | b2 c3 d4 |", SERVE, "d4", QUEUED, "a1 | d4 |", .dead = "bc"),
-        ROW("a1 | b2 c3r d4 |", SERVE, "d4", QUEUED, "c3r | d4 | ; died", .dead = "ab"),
-        ROW("a1 | | b2:x c3:x", SERVE, "c3", WAITING, "a1 | | c3:x", .dead = "b"),
-        /* N12: deaths */
-        ROW("a1 | b2r |", RELEASE, "a1", DONE, "b2r | | ; died", .end = DM_END_DIED),
-        ROW("a1k | b2r |", RELEASE, "a1", DONE, "b2r | | ; died", .end = DM_END_DIED),
-        ROW("a1r | b2r | ; died", RELEASE, "a1", DONE, "b2r | | ; died"),
-        ROW("a1r | b2 | ; died", RELEASE, "a1", DONE, "b2 | |"),
-        ROW("a1r | b2 | c3:x ; died", RELEASE, "a1", DONE, "| | ; never", .end = DM_END_NOT_RECOVERABLE),
-        ROW("a1 | b2 |", RELEASE, "b2", DONE, "a1 | |", .end = DM_END_DIED),
-        ROW("a1 | b2r |", RELEASE, "a1", DONE, "b2r | |", .dead = "a"), /* unlocked while it was certain */
-        ROW("a1 | b2r |", RELEASE, "a3", NOT_OWNER, "b2r | | ; died", .dead = "a"),
-        /* C2: an unlock uses the signal up */
-        ROW("d4+x | b2 | e5:x", RELEASE, "d4", DONE, "b2 | | e5:x"),
-        /* C3: who drops a carrier moves the next sleeper */
-        ROW("d4+x | b2r | e5:x f6:x", RELEASE, "d4", DONE, "b2r | e5+x | f6:x ; died", .end = DM_END_DIED),
-        ROW("d4+x | b2r | e5:x f6:x", SERVE, "b2", OWNED, "b2r | e5+x | f6:x ; died", .dead = "d", .is_robust = true),
-        ROW("a1 | d4+x | e5:x f6:x", SERVE, "e5", QUEUED, "a1 | e5+x | f6:x", .dead = "d"),
-        ROW("a1 | d4+x | e5:x", RELEASE, "d4", DONE, "a1 | e5+x |"),
-        ROW("a1 | d4+x | e5:x", CANCEL, "d4", DONE, "a1 | e5+x |"),
-        ROW("d4+x | | e5:x", FORCE, "d4", DONE, "e5+x | |"),
-        ROW("a1 | d4+x c2+y | e5:x f6:y g7:x", SERVE, "g7", WAITING, "a1 | e5+x f6+y | g7:x", .dead = "cd"),
-        ROW("a1 | d4+x | c2:x e5:x", SERVE, "e5", QUEUED, "a1 | e5+x |", .dead = "cd"),
-        ROW("a1 | d4+x | e5:y", SERVE, "e5", WAITING, "a1 | | e5:y", .dead = "d"),
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        do_row(&rows[i]);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        do_row(&steps[i]);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------- */
