@@ -123,7 +123,10 @@ int cluster_replica(const struct cluster *cluster, int slot);
 int cluster_fail_over(struct cluster *cluster, int slot);
 int cluster_force_over(struct cluster *cluster, int slot);
 
-/* From now on the replicas of the slot's master get nothing that is written, until they reconnect. */
+/*
+ * From now on the replicas of the slot's master get nothing that is written, until they reconnect: within a second,
+ * unless they are stopped.
+ */
 void cluster_part(struct cluster *cluster, int slot);
 
 /* Starts killed nodes, continues stopped ones, and waits until all serve and all replicas follow. */
