@@ -151,6 +151,7 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/mark.h \
     libdmutex/registers/names.c \
     libdmutex/registers/news.c \
+    libdmutex/registers/notes.c \
     libdmutex/registers/outbox.c \
     libdmutex/registers/questions.c \
     libdmutex/registers/requests.c \
@@ -158,6 +159,8 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/session.c \
     libdmutex/registers/session.h \
     libdmutex/registers/sessions.c \
+    libdmutex/registers/settle.c \
+    libdmutex/registers/steps.c \
     libdmutex/registers/store.c \
     libdmutex/registers/store.h \
     libdmutex/registers/store_parts.h \

@@ -407,6 +407,12 @@ enum dm_reg_progress dm_reg_task_move(struct dm_registers *registers, struct dm_
     return DM_REG_TASK_IS_GONE;
 }
 
+enum dm_reg_progress dm_reg_task_begin_again(struct dm_reg_task *task)
+{
+    dm_reg_errand_init(&task->errand, &task->name->copy, task->errand.may_pause, true);
+    return DM_REG_TASK_MOVES;
+}
+
 bool dm_reg_task_refers(const struct dm_reg_task *task)
 {
     return task->act == DM_REG_ACQUIRE || task->act == DM_REG_TRY || task->act == DM_REG_CLAIM ||

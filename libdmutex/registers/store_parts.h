@@ -7,7 +7,10 @@
  *   client.c    what the driver calls
  *   engine.c    one turn: what follows from replies, and what is delivered afterwards
  *   names.c     the names that this process uses: attempts, and tasks about them
- *   tasks.c     tasks go on: read, step, swap, and what follows from the replies
+ *   tasks.c     tasks go on: read, step, swap
+ *   steps.c     one step of a task, and its swap
+ *   notes.c     a holder is told before its hold is broken
+ *   settle.c    what follows from a step
  *   questions.c questions become tasks
  *   conditions.c the bindings of conditions, and who sleeps on one
  *   news.c      what the process hears without asking
@@ -26,6 +29,7 @@
 #define DM_REGISTERS_STORE_PARTS_H
 
 #include "base/rank.h"
+#include "base/units.h"
 #include "registers/apply.h"
 #include "registers/errand.h"
 #include "registers/mark.h"
@@ -35,6 +39,9 @@
 #include "registers/watch.h"
 
 #define DM_REG_BUCKETS 256
+
+/* A store that refuses is asked again after this time. */
+#define DM_REG_REFUSED_NS (500 * DM_NS_PER_MS)
 
 struct dm_reg_name;
 struct dm_registers;
@@ -471,6 +478,9 @@ struct dm_reg_task *dm_reg_task_add(struct dm_registers *registers, struct dm_re
 enum dm_reg_progress dm_reg_task_move(struct dm_registers *registers, struct dm_reg_task *task,
                                       struct dm_reg_name *name, enum dm_reg_act act);
 
+/* Forgets what the task has done so far, with a session that is lost now: it reads the name, and does its step anew. */
+enum dm_reg_progress dm_reg_task_begin_again(struct dm_reg_task *task);
+
 /* The condition that the task is about; it stays in memory until the task is finished. */
 void dm_reg_task_set_condition(struct dm_reg_task *task, struct dm_reg_name *condition);
 
@@ -533,9 +543,6 @@ void dm_registers_take_notice(struct dm_registers *registers, const struct dm_re
 
 /* ---- tasks.c ----------------------------------------------------------------------------- */
 
-/* Forgets what the task has done so far: it reads the name, and does its step anew. */
-enum dm_reg_progress dm_reg_task_begin_again(struct dm_reg_task *task);
-
 /* Goes on with all tasks that can.  Returns when the next one can. */
 int64_t dm_registers_run_names(struct dm_registers *registers);
 
@@ -543,9 +550,29 @@ int64_t dm_registers_run_names(struct dm_registers *registers);
 void dm_registers_name_replied(struct dm_registers *registers, const struct dm_reg_request *request,
                                const struct dm_reg_reply *reply);
 
+/* ---- steps.c ----------------------------------------------------------------------------- */
+
+/* Does the step to the decoded value of the name, and sends the new value if there is one. */
+enum dm_reg_progress dm_reg_task_step(struct dm_registers *registers, struct dm_reg_task *task,
+                                      struct dm_reg_name_value *value);
+
+/* ---- notes.c ----------------------------------------------------------------------------- */
+
+/* The note about the present holder.  False without memory. */
+bool dm_reg_task_begin_note(struct dm_registers *registers, struct dm_reg_task *task,
+                            const struct dm_reg_name_value *value);
+
+/* Reads the holder's session, or writes the note. */
+enum dm_reg_progress dm_reg_task_send_note(struct dm_registers *registers, struct dm_reg_task *task);
+
 /* The answer to the request about a note. */
 void dm_registers_note_replied(struct dm_registers *registers, const struct dm_reg_request *request,
                                const struct dm_reg_reply *reply);
+
+/* ---- settle.c ---------------------------------------------------------------------------- */
+
+/* Gives the answer, unless the task must go on. */
+enum dm_reg_progress dm_reg_task_settle(struct dm_registers *registers, struct dm_reg_task *task);
 
 /* ---- questions.c ------------------------------------------------------------------------- */
 
