@@ -174,7 +174,9 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/version.h \
     libdmutex/registers/view.c \
     libdmutex/registers/watch.c \
-    libdmutex/registers/watch.h
+    libdmutex/registers/watch.h \
+    libdmutex/registers/work.c \
+    libdmutex/registers/work.h
 
 # ---------------------------------------------------------------------------
 # link: a connection that knows no locks; hiredis from here up to redis

@@ -1,72 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "registers/apply.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "store/store.h"
+#include "registers/work.h"
 
-/* Flags of entries during a step. */
-enum {
-    IS_MOVED = 64, /* came from a condition to the queue in this step */
-    IS_GONE = 128  /* to be removed */
-};
-
-/* One step under way. */
-struct work {
-    struct dm_reg_name_value *value;
-    const struct dm_reg_step *step;
-    struct dm_reg_result *ret;
-    bool is_in_doubt;          /* D1: nothing is granted */
-    uint64_t taken;            /* of the capacity, by all holds */
-    struct dm_reg_notice lost; /* for which there is no room */
-};
-
-/* ---- entries ----------------------------------------------------------------------------- */
-
-static int entry_count(const struct dm_reg_name_value *value)
-{
-    return value->hold_count + value->queue_count + value->sleeper_count;
-}
-
-static int queue_end(const struct dm_reg_name_value *value)
-{
-    return value->hold_count + value->queue_count;
-}
-
-static const struct dm_reg_session_id *session_of(const struct dm_reg_name_value *value, int index)
-{
-    return &value->sessions[value->entries[index].session].id;
-}
-
-static enum dm_reg_place place_of(const struct dm_reg_name_value *value, int index)
-{
-    return index < value->hold_count ? DM_REG_HOLDS : index < queue_end(value) ? DM_REG_WAITS : DM_REG_SLEEPS;
-}
-
-/* D5: an attempt is the same one only in the same session. */
-static bool is_same(const struct dm_reg_name_value *value, int index, const struct dm_reg_ref *ref)
-{
-    return value->entries[index].attempt == ref->attempt &&
-           dm_reg_session_id_equals(session_of(value, index), &ref->session);
-}
-
-enum dm_reg_place dm_reg_find(const struct dm_reg_name_value *value, const struct dm_reg_ref *ref, int *ret_index)
-{
-    for (int i = 0; i < entry_count(value); i++) {
-        if (is_same(value, i, ref) && !(value->entries[i].flags & IS_GONE)) {
-            *ret_index = i;
-            return place_of(value, i);
-        }
-    }
-    return DM_REG_NOWHERE;
-}
+/* ---- looks ------------------------------------------------------------------------------- */
 
 int dm_reg_count_sleepers(const struct dm_reg_name_value *value, const char *condition)
 {
     int count = 0;
 
-    for (int i = queue_end(value); i < entry_count(value); i++)
+    for (int i = dm_work_queue_end(value); i < dm_work_count(value); i++)
         count += strcmp(value->conditions[value->entries[i].condition].name, condition) == 0;
     return count;
 }
@@ -78,335 +23,7 @@ bool dm_reg_is_settled(const struct dm_reg_name_value *value, uint64_t identity)
 
 bool dm_reg_is_idle(const struct dm_reg_name_value *value)
 {
-    return !entry_count(value) && value->health == DM_REG_CLEAN;
-}
-
-/* A holder of the whole excludes everybody, so its death may leave data half written. */
-static bool is_whole(const struct dm_reg_name_value *value, const struct dm_reg_entry *entry)
-{
-    return entry->weight == value->capacity;
-}
-
-static void count_taken(struct work *work)
-{
-    work->taken = 0;
-    for (int i = 0; i < work->value->hold_count; i++)
-        work->taken += work->value->entries[i].weight;
-}
-
-/* Makes room at `index`; the caller counts the new entry. */
-static struct dm_reg_entry *insert_at(struct work *work, int index)
-{
-    struct dm_reg_entry *at = work->value->entries + index;
-
-    memmove(at + 1, at, (size_t)(entry_count(work->value) - index) * sizeof *at);
-    work->ret->is_changed = true;
-    return at;
-}
-
-/* Removes all entries that are gone. */
-static void remove_gone(struct work *work)
-{
-    struct dm_reg_name_value *value = work->value;
-    int kept[] = { [DM_REG_HOLDS] = 0, [DM_REG_WAITS] = 0, [DM_REG_SLEEPS] = 0 }, count = 0;
-
-    for (int i = 0; i < entry_count(value); i++) {
-        if (!(value->entries[i].flags & IS_GONE)) {
-            kept[place_of(value, i)]++;
-            value->entries[count++] = value->entries[i];
-        }
-    }
-    value->hold_count = kept[DM_REG_HOLDS];
-    value->queue_count = kept[DM_REG_WAITS];
-    value->sleeper_count = kept[DM_REG_SLEEPS];
-    count_taken(work);
-}
-
-/* ---- notices ----------------------------------------------------------------------------- */
-
-/* To the attempt of an entry, unless it is the caller, whom the answer tells. */
-static struct dm_reg_notice *tell(struct work *work, int index, enum dm_reg_news news)
-{
-    struct dm_reg_result *ret = work->ret;
-    bool is_caller = work->step->act != DM_REG_FORCE && is_same(work->value, index, &work->step->me);
-
-    if (is_caller || ret->notice_count == ret->notice_room)
-        return &work->lost;
-    ret->notices[ret->notice_count] = (struct dm_reg_notice){
-        .news = news,
-        .session = *session_of(work->value, index),
-        .attempt = work->value->entries[index].attempt,
-    };
-    return &ret->notices[ret->notice_count++];
-}
-
-/* Those who asked to be told that somebody waits, and have not got the lock in this very step. */
-static void tell_holders(struct work *work, int hold_count)
-{
-    for (int i = 0; i < hold_count; i++) {
-        if (work->value->entries[i].flags & DM_REG_TELLS)
-            tell(work, i, DM_REG_NEWS_WANTED);
-    }
-}
-
-static uint64_t now_ms(const struct dm_reg_step *step)
-{
-    return step->clock_us > DM_TOKEN_EPOCH_US ? (uint64_t)(step->clock_us - DM_TOKEN_EPOCH_US) / 1000 : 0;
-}
-
-/* ---- ends -------------------------------------------------------------------------------- */
-
-/*
- * An attempt leaves.  C3: a signal that it carries is owed to the next sleeper of the condition, in the same step.  The
- * marks of the conditions count these signals.
- */
-static void leave(struct work *work, int index)
-{
-    struct dm_reg_entry *entry = &work->value->entries[index];
-
-    if (entry->flags & DM_REG_CARRIES)
-        work->value->conditions[entry->condition].mark++;
-    entry->flags |= IS_GONE;
-    work->ret->is_changed = true;
-}
-
-/* What sort of process this is, as far as the caller knows. */
-static const char *label_of(const struct work *work, const struct dm_reg_session_id *id)
-{
-    const struct dm_reg_step *step = work->step;
-    int i = 0;
-
-    if (memcmp(id->uuid, step->me.session.uuid, sizeof id->uuid) == 0)
-        return step->label;
-    while (i < step->dead_count && !dm_reg_session_id_equals(&step->dead[i], id))
-        i++;
-    return i < step->dead_count && step->dead_labels ? step->dead_labels[i] : NULL;
-}
-
-/* A hold ends.  Unless somebody holds after this step, people see it as the last one. */
-static void end_with(struct work *work, int index, unsigned how)
-{
-    const struct dm_reg_entry *entry = &work->value->entries[index];
-    const char *label = label_of(work, session_of(work->value, index));
-    struct dm_reg_last *last = &work->value->last;
-    uint64_t now = now_ms(work->step);
-
-    leave(work, index);
-    *last = (struct dm_reg_last){ .is_known = true,
-                                  .how = how,
-                                  .thread = entry->thread,
-                                  .since_ms = entry->since_ms,
-                                  .held_ms = now > entry->since_ms && entry->since_ms ? now - entry->since_ms : 0 };
-    if (work->step->act == DM_REG_RELEASE && work->step->held_ms > 0 && is_same(work->value, index, &work->step->me))
-        last->held_ms = (uint64_t)work->step->held_ms;
-    snprintf(last->label, sizeof last->label, "%s", label && label[0] ? label : "?");
-}
-
-/* N12: the swap that ends the hold notes the death. */
-static void die(struct work *work, int index, unsigned how)
-{
-    if (is_whole(work->value, &work->value->entries[index]))
-        work->value->health = DM_REG_OWNER_DIED;
-    end_with(work, index, how);
-}
-
-/* The session of an attempt is no more.  A hold ends as a death, unless perhaps nobody was inside. */
-static void orphan(struct work *work, int index)
-{
-    if (index >= work->value->hold_count)
-        leave(work, index);
-    else if (work->value->entries[index].flags & DM_REG_KEPT)
-        end_with(work, index, DM_END_UNLOCKED);
-    else
-        die(work, index, DM_END_DIED);
-}
-
-/* Nobody can hold it any more: everybody is sent away, and asks again. */
-static void give_up_for_ever(struct work *work)
-{
-    work->value->health = DM_REG_NOT_RECOVERABLE;
-    for (int i = 0; i < entry_count(work->value); i++) {
-        if (!(work->value->entries[i].flags & IS_GONE))
-            tell(work, i, DM_REG_NEWS_ASK);
-        leave(work, i);
-    }
-}
-
-/* C2: an unlock uses up the signal that the holder carries. */
-static void end_hold(struct work *work, int index, enum dm_end end)
-{
-    struct dm_reg_entry *entry = &work->value->entries[index];
-
-    if (end == DM_END_DIED) {
-        die(work, index, DM_END_DIED);
-        return;
-    }
-    entry->flags &= (uint8_t)~DM_REG_CARRIES;
-    end_with(work, index, end);
-    if (end == DM_END_NOT_RECOVERABLE && is_whole(work->value, entry))
-        give_up_for_ever(work);
-}
-
-/* Ends an attempt wherever it is.  False: it is nowhere. */
-static bool end_attempt(struct work *work, const struct dm_reg_ref *ref, enum dm_end end)
-{
-    int index;
-    enum dm_reg_place place = dm_reg_find(work->value, ref, &index);
-
-    if (place == DM_REG_HOLDS)
-        end_hold(work, index, end);
-    else if (place != DM_REG_NOWHERE)
-        leave(work, index);
-    return place != DM_REG_NOWHERE;
-}
-
-/* ---- the queue --------------------------------------------------------------------------- */
-
-static uint64_t next_arrival(struct dm_reg_name_value *value)
-{
-    if (value->arrival < DM_REG_NUMBER_LIMIT - 1)
-        value->arrival++;
-    return value->arrival;
-}
-
-/* The session of the caller, in the table; there is room for it. */
-static uint16_t my_session(struct work *work)
-{
-    struct dm_reg_name_value *value = work->value;
-    int i = 0;
-
-    while (i < value->session_count && !dm_reg_session_id_equals(&value->sessions[i].id, &work->step->me.session))
-        i++;
-    if (i == value->session_count)
-        value->sessions[value->session_count++] = (struct dm_reg_table_session){ .id = work->step->me.session };
-    return (uint16_t)i;
-}
-
-static struct dm_reg_entry my_entry(struct work *work)
-{
-    const struct dm_reg_step *step = work->step;
-
-    return (struct dm_reg_entry){
-        .attempt = step->me.attempt,
-        .thread = step->me.thread,
-        .since_ms = now_ms(step),
-        .weight = step->weight,
-        .session = my_session(work),
-        .flags = step->is_robust ? DM_REG_ROBUST : 0,
-    };
-}
-
-/* N10: the queue is in the order of arrival, and who comes back has its old number. */
-static void enqueue(struct work *work)
-{
-    struct dm_reg_name_value *value = work->value;
-    struct dm_reg_entry entry = my_entry(work);
-    uint64_t back = work->step->arrival;
-    int index = queue_end(value);
-
-    if (back && back < DM_REG_NUMBER_LIMIT) {
-        if (value->arrival < back)
-            value->arrival = back;
-        while (index > value->hold_count && value->entries[index - 1].arrival > back)
-            index--;
-        entry.arrival = back;
-    } else {
-        entry.arrival = next_arrival(value);
-    }
-    if (work->step->mark != DM_REG_MARK_NONE)
-        entry.flags |= DM_REG_TELLS;
-    *insert_at(work, index) = entry;
-    value->queue_count++;
-}
-
-/* A sleeper becomes the last of the queue. */
-static void wake(struct work *work, int index, bool is_signalled)
-{
-    struct dm_reg_name_value *value = work->value;
-    struct dm_reg_entry entry = value->entries[index];
-    int end = queue_end(value);
-
-    entry.arrival = next_arrival(value);
-    entry.since_ms = now_ms(work->step);
-    entry.flags |= is_signalled ? DM_REG_CARRIES | IS_MOVED : 0;
-    memmove(value->entries + end + 1, value->entries + end, (size_t)(index - end) * sizeof entry);
-    value->entries[end] = entry;
-    value->queue_count++;
-    value->sleeper_count--;
-    work->ret->is_changed = true;
-}
-
-/* Wakes up to `most` sleepers of a condition that are not newer than `upto`.  Returns the arrival of the last one. */
-static uint64_t wake_some(struct work *work, int condition, int most, uint64_t upto)
-{
-    struct dm_reg_name_value *value = work->value;
-    uint64_t last = 0;
-
-    for (int i = queue_end(value); i < entry_count(value) && most > 0; i++) {
-        if (value->entries[i].condition != condition || value->entries[i].arrival > upto)
-            continue;
-        last = value->entries[i].arrival;
-        wake(work, i, true);
-        most--;
-    }
-    return last;
-}
-
-/* C3: signals whose carriers have left go to the next sleepers. */
-static void pass_signals_on(struct work *work)
-{
-    for (int i = 0; i < work->value->condition_count; i++) {
-        wake_some(work, i, (int)work->value->conditions[i].mark, UINT64_MAX);
-        work->value->conditions[i].mark = 0;
-    }
-}
-
-/* ---- grants ------------------------------------------------------------------------------ */
-
-static bool has_tokens(const struct dm_reg_name_value *value)
-{
-    return value->token + 1 < DM_TOKEN_LIMIT;
-}
-
-static bool fits(const struct work *work, uint32_t weight)
-{
-    return work->taken + weight <= work->value->capacity && work->value->hold_count < DM_REG_HOLDS_MAX &&
-           has_tokens(work->value);
-}
-
-/* The head of the queue holds.  N12: a holder that is not robust, and has the whole, takes the data as they are. */
-static void grant(struct work *work)
-{
-    struct dm_reg_name_value *value = work->value;
-    struct dm_reg_entry *head = &value->entries[value->hold_count];
-    struct dm_reg_notice *notice;
-
-    head->token = ++value->token;
-    head->arrival = 0;
-    head->since_ms = now_ms(work->step);
-    head->flags &= (uint8_t)~IS_MOVED;
-    if (!(head->flags & DM_REG_ROBUST) && is_whole(value, head))
-        value->health = DM_REG_CLEAN;
-    value->hold_count++;
-    value->queue_count--;
-    work->taken += head->weight;
-    work->ret->is_changed = true;
-    notice = tell(work, value->hold_count - 1, DM_REG_NEWS_GRANTED);
-    notice->token = head->token;
-    notice->is_owner_dead = value->health == DM_REG_OWNER_DIED && head->flags & DM_REG_ROBUST;
-    notice->has_waiter = value->queue_count > 0;
-}
-
-/*
- * N1: while the head of the queue fits, it holds, so no value shows a lock that is free beside a waiter.  Nobody passes
- * the head.  D1: in doubt nothing is granted.
- */
-static void serve(struct work *work)
-{
-    struct dm_reg_name_value *value = work->value;
-
-    while (value->queue_count && !work->is_in_doubt && fits(work, value->entries[value->hold_count].weight))
-        grant(work);
+    return !dm_work_count(value) && value->health == DM_REG_CLEAN;
 }
 
 /* ---- doubt ------------------------------------------------------------------------------- */
@@ -420,7 +37,7 @@ static uint64_t greater(uint64_t one, uint64_t other)
  * D2: how long the mark must have been quiet before the value can be settled: as long as the longest lease of those who
  * may hold it without our knowing, and of the caller.
  */
-static uint64_t quiet_needed(const struct work *work)
+static uint64_t quiet_needed(const struct dm_work *work)
 {
     uint64_t needed = work->step->me.session.lease_ms;
 
@@ -429,7 +46,7 @@ static uint64_t quiet_needed(const struct work *work)
     return needed;
 }
 
-static uint64_t quiet_lacking(const struct work *work)
+static uint64_t quiet_lacking(const struct dm_work *work)
 {
     uint64_t needed = quiet_needed(work);
 
@@ -447,13 +64,13 @@ static void raise_token(struct dm_reg_name_value *value, const struct dm_reg_ste
 }
 
 /* D6: references of other data's sessions leave; nobody revives them.  A hold among them was not claimed: a death. */
-static void leave_other_data(struct work *work)
+static void leave_other_data(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
 
-    for (int i = 0; i < entry_count(value); i++) {
-        if (session_of(value, i)->identity != work->step->identity)
-            orphan(work, i);
+    for (int i = 0; i < dm_work_count(value); i++) {
+        if (dm_work_session(value, i)->identity != work->step->identity)
+            dm_work_orphan(work, i);
     }
 }
 
@@ -461,7 +78,7 @@ static void leave_other_data(struct work *work)
  * D1: a value that was settled with other data, or is not there, may be older than what has been done to the name.  A
  * step of a session settles it once the mark is quiet.
  */
-static void settle(struct work *work)
+static void settle(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
     const struct dm_reg_step *step = work->step;
@@ -487,14 +104,14 @@ static bool is_known(const struct dm_reg_step *step, uint64_t attempt)
 }
 
 /* N7: nothing of an attempt that is over stays beside a living session. */
-static void leave_unknown(struct work *work)
+static void leave_unknown(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
 
-    for (int i = 0; work->step->known && i < entry_count(value); i++) {
-        if (!(value->entries[i].flags & IS_GONE) && !is_known(work->step, value->entries[i].attempt) &&
-            dm_reg_session_id_equals(session_of(value, i), &work->step->me.session))
-            leave(work, i);
+    for (int i = 0; work->step->known && i < dm_work_count(value); i++) {
+        if (!(value->entries[i].flags & DM_WORK_IS_GONE) && !is_known(work->step, value->entries[i].attempt) &&
+            dm_reg_session_id_equals(dm_work_session(value, i), &work->step->me.session))
+            dm_work_leave(work, i);
     }
 }
 
@@ -512,34 +129,35 @@ static bool is_dead(const struct dm_reg_step *step, const struct dm_reg_session_
  * the conditions, too.  N12: an unlock that comes after its own session has died is no death.  The marks of the
  * sessions say which are dead.
  */
-static void bury(struct work *work)
+static void bury(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
 
     for (int i = 0; i < value->session_count; i++)
         value->sessions[i].mark = is_dead(work->step, &value->sessions[i].id);
-    for (int i = 0; i < entry_count(value); i++) {
-        bool is_released = work->step->act == DM_REG_RELEASE && is_same(value, i, &work->step->me);
+    for (int i = 0; i < dm_work_count(value); i++) {
+        bool is_released = work->step->act == DM_REG_RELEASE && dm_work_is_same(value, i, &work->step->me);
 
-        if (!(value->entries[i].flags & IS_GONE) && value->sessions[value->entries[i].session].mark && !is_released)
-            orphan(work, i);
+        if (!(value->entries[i].flags & DM_WORK_IS_GONE) && value->sessions[value->entries[i].session].mark &&
+            !is_released)
+            dm_work_orphan(work, i);
     }
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static void say(struct work *work, enum dm_verdict verdict)
+static void say(struct dm_work *work, enum dm_verdict verdict)
 {
     work->ret->answer.verdict = verdict;
 }
 
-static void refuse(struct work *work, const char *reason)
+static void refuse(struct dm_work *work, const char *reason)
 {
     say(work, DM_SAYS_REFUSED);
     work->ret->reason = reason;
 }
 
-static void say_owned(struct work *work, const struct dm_reg_entry *hold)
+static void say_owned(struct dm_work *work, const struct dm_reg_entry *hold)
 {
     struct dm_answer *answer = &work->ret->answer;
 
@@ -550,12 +168,12 @@ static void say_owned(struct work *work, const struct dm_reg_entry *hold)
 }
 
 /* A whole lease of the holder; nobody knows here when it began. */
-static int64_t holders_lease(const struct work *work)
+static int64_t holders_lease(const struct dm_work *work)
 {
-    return work->value->hold_count ? (int64_t)session_of(work->value, 0)->lease_ms : 0;
+    return work->value->hold_count ? (int64_t)dm_work_session(work->value, 0)->lease_ms : 0;
 }
 
-static void say_queued(struct work *work, int index)
+static void say_queued(struct dm_work *work, int index)
 {
     struct dm_answer *answer = &work->ret->answer;
     int64_t lacking = (int64_t)quiet_lacking(work), lease = holders_lease(work);
@@ -567,7 +185,7 @@ static void say_queued(struct work *work, int index)
 }
 
 /* Where the caller is.  A hold of other data is not believed (D1). */
-static enum dm_reg_place find_me(const struct work *work, int *ret_index)
+static enum dm_reg_place find_me(const struct dm_work *work, int *ret_index)
 {
     enum dm_reg_place place = dm_reg_find(work->value, &work->step->me, ret_index);
 
@@ -575,7 +193,7 @@ static enum dm_reg_place find_me(const struct work *work, int *ret_index)
 }
 
 /* Says where the caller is; `nowhere` if it is nowhere.  Returns the place. */
-static enum dm_reg_place say_place(struct work *work, enum dm_verdict nowhere)
+static enum dm_reg_place say_place(struct dm_work *work, enum dm_verdict nowhere)
 {
     int index;
     enum dm_reg_place place = find_me(work, &index);
@@ -596,29 +214,29 @@ static enum dm_reg_place say_place(struct work *work, enum dm_verdict nowhere)
 /* ---- the acts ---------------------------------------------------------------------------- */
 
 /* N2: an attempt that is there already stays as it is. */
-static void act_acquire(struct work *work)
+static void act_acquire(struct dm_work *work)
 {
     int index;
     enum dm_reg_place place = find_me(work, &index);
 
     if (place == DM_REG_SLEEPS)
-        wake(work, index, false);
+        dm_work_wake(work, index, false);
     if (place == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE &&
         work->value->queue_count < DM_REG_QUEUE_MAX)
-        enqueue(work);
+        dm_work_enqueue(work);
 }
 
 /* As a waiter would, if it were served at once: so nobody in the queue is passed. */
-static void act_try(struct work *work)
+static void act_try(struct dm_work *work)
 {
     int index;
 
     if (find_me(work, &index) == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE &&
-        !work->is_in_doubt && !work->value->queue_count && fits(work, work->step->weight))
-        enqueue(work);
+        !work->is_in_doubt && !work->value->queue_count && dm_work_fits(work, work->step->weight))
+        dm_work_enqueue(work);
 }
 
-static void answer_try(struct work *work)
+static void answer_try(struct dm_work *work)
 {
     enum dm_reg_place place = say_place(work, DM_SAYS_BUSY);
 
@@ -630,16 +248,16 @@ static void answer_try(struct work *work)
         .grace_ms = (int64_t)quiet_lacking(work),
     };
     if (!work->value->queue_count) /* the next try may find it free */
-        tell_holders(work, work->value->hold_count);
+        dm_work_tell_holders(work, work->value->hold_count);
 }
 
 /* D1: in doubt the hold goes from the copy, but nobody gets it. */
-static void act_release(struct work *work)
+static void act_release(struct dm_work *work)
 {
-    say(work, end_attempt(work, &work->step->me, work->step->end) ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER);
+    say(work, dm_work_end_attempt(work, &work->step->me, work->step->end) ? DM_SAYS_DONE : DM_SAYS_NOT_OWNER);
 }
 
-static void act_cancel(struct work *work)
+static void act_cancel(struct dm_work *work)
 {
     int index;
 
@@ -647,16 +265,16 @@ static void act_cancel(struct work *work)
     if (find_me(work, &index) == DM_REG_HOLDS)
         say_owned(work, &work->value->entries[index]);
     else
-        end_attempt(work, &work->step->me, DM_END_UNLOCKED);
+        dm_work_end_attempt(work, &work->step->me, DM_END_UNLOCKED);
 }
 
 /* Nobody mends what others may be reading. */
-static void act_consistent(struct work *work)
+static void act_consistent(struct dm_work *work)
 {
     int index;
 
     say(work, DM_SAYS_UNKNOWN);
-    if (find_me(work, &index) != DM_REG_HOLDS || !is_whole(work->value, &work->value->entries[index]))
+    if (find_me(work, &index) != DM_REG_HOLDS || !dm_work_is_whole(work->value, &work->value->entries[index]))
         return;
     say(work, DM_SAYS_DONE);
     if (work->value->health == DM_REG_OWNER_DIED) {
@@ -666,7 +284,7 @@ static void act_consistent(struct work *work)
 }
 
 /* A death with any mark, and a gap in the tokens, by which people see it. */
-static void act_force(struct work *work)
+static void act_force(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
     int first = 0, end = value->hold_count;
@@ -678,15 +296,15 @@ static void act_force(struct work *work)
         end = first + 1;
     }
     for (int i = first; i < end; i++) {
-        tell(work, i, DM_REG_NEWS_LOST);
-        die(work, i, DM_END_BROKEN);
+        dm_work_tell(work, i, DM_REG_NEWS_LOST);
+        dm_work_die(work, i, DM_END_BROKEN);
     }
-    if (first < end && has_tokens(value))
+    if (first < end && dm_work_has_tokens(value))
         value->token++;
 }
 
 /* Sleepers come back to the mutex, so they keep its data; a health that is to be cleared has none beside it. */
-static void act_drop(struct work *work)
+static void act_drop(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
 
@@ -704,24 +322,24 @@ static void act_drop(struct work *work)
 }
 
 /* Ends what the copy says of the attempt in its former session, and holds of other data that leave no room for it. */
-static void make_way(struct work *work)
+static void make_way(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
     const struct dm_reg_step *step = work->step;
 
-    for (int i = 0; i < entry_count(value); i++) {
+    for (int i = 0; i < dm_work_count(value); i++) {
         if (value->entries[i].attempt == step->me.attempt &&
-            memcmp(session_of(value, i)->uuid, step->me.session.uuid, sizeof step->me.session.uuid) == 0)
-            leave(work, i);
+            memcmp(dm_work_session(value, i)->uuid, step->me.session.uuid, sizeof step->me.session.uuid) == 0)
+            dm_work_leave(work, i);
     }
-    remove_gone(work);
+    dm_work_remove_gone(work);
     for (int i = 0; i < value->hold_count && work->taken + step->weight > value->capacity; i++) {
-        if (session_of(value, i)->identity != step->identity) {
+        if (dm_work_session(value, i)->identity != step->identity) {
             work->taken -= value->entries[i].weight;
-            leave(work, i);
+            dm_work_leave(work, i);
         }
     }
-    remove_gone(work);
+    dm_work_remove_gone(work);
 }
 
 /*
@@ -729,7 +347,7 @@ static void make_way(struct work *work)
  * has the whole knows that nobody else holds, so it settles the value.  With a part of it, others may be certain, too,
  * and claim: the doubt stays.  Holds that the claim removes had ended before it began, so they are no deaths.
  */
-static void act_claim(struct work *work)
+static void act_claim(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
     const struct dm_reg_step *step = work->step;
@@ -740,7 +358,7 @@ static void act_claim(struct work *work)
     if (find_me(work, &index) == DM_REG_HOLDS)
         return;
     for (int i = 0; i < value->hold_count; i++)
-        claimed += session_of(value, i)->identity == step->identity ? value->entries[i].weight : 0;
+        claimed += dm_work_session(value, i)->identity == step->identity ? value->entries[i].weight : 0;
     if (!work->is_in_doubt || claimed + step->weight > value->capacity || value->hold_count == DM_REG_HOLDS_MAX) {
         say(work, DM_SAYS_UNKNOWN);
         return;
@@ -750,20 +368,20 @@ static void act_claim(struct work *work)
         value->health = DM_REG_CLEAN; /* somebody has cleared it since, or the hold could not be */
     if (step->weight == value->capacity) {
         leave_other_data(work);
-        remove_gone(work);
+        dm_work_remove_gone(work);
         value->identity = step->identity;
         work->is_in_doubt = false;
     }
-    entry = my_entry(work);
+    entry = dm_work_my_entry(work);
     entry.token = step->token;
-    *insert_at(work, value->hold_count) = entry;
+    *dm_work_insert(work, value->hold_count) = entry;
     value->hold_count++;
-    count_taken(work);
+    dm_work_count_taken(work);
     value->token = greater(value->token, greater(step->token, step->seen));
 }
 
 /* The newest mark counts.  The swap looks at the queue, too: who came before the mark has told nobody. */
-static void act_mark(struct work *work)
+static void act_mark(struct dm_work *work)
 {
     static const uint8_t flags[] = { 0, DM_REG_TELLS, DM_REG_TELLS | DM_REG_KEPT };
     struct dm_reg_entry *hold;
@@ -804,7 +422,7 @@ static int add_condition(struct dm_reg_name_value *value, const char *condition)
 }
 
 /* C1: the hold goes on and the caller sleeps, in one step, so no signal falls between. */
-static void act_wait(struct work *work)
+static void act_wait(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
     const struct dm_reg_step *step = work->step;
@@ -823,25 +441,25 @@ static void act_wait(struct work *work)
         say(work, DM_SAYS_FULL);
         return;
     }
-    entry = my_entry(work);
+    entry = dm_work_my_entry(work);
     entry.weight = value->entries[index].weight;
     entry.condition = (uint16_t)condition;
-    end_hold(work, index, step->end);
+    dm_work_end_hold(work, index, step->end);
     if (step->end != DM_END_UNLOCKED)
         return;
-    entry.arrival = next_arrival(value);
-    *insert_at(work, entry_count(value)) = entry;
+    entry.arrival = dm_work_next_arrival(value);
+    *dm_work_insert(work, dm_work_count(value)) = entry;
     value->sleeper_count++;
 }
 
 /* C4: the value decides.  A sleeper wakes without a signal; one that a signal has woken before keeps the signal. */
-static void act_cond_cancel(struct work *work)
+static void act_cond_cancel(struct dm_work *work)
 {
     int index;
     enum dm_reg_place place = find_me(work, &index);
 
     if (place == DM_REG_SLEEPS)
-        wake(work, index, false);
+        dm_work_wake(work, index, false);
     else if (place != DM_REG_NOWHERE)
         work->ret->is_signalled = work->value->entries[index].flags & DM_REG_CARRIES;
 }
@@ -851,7 +469,7 @@ static uint64_t newest_sleeper(const struct dm_reg_name_value *value, int condit
 {
     uint64_t newest = 0;
 
-    for (int i = queue_end(value); i < entry_count(value); i++) {
+    for (int i = dm_work_queue_end(value); i < dm_work_count(value); i++) {
         if (value->entries[i].condition == condition && value->entries[i].arrival <= upto)
             newest = value->entries[i].arrival;
     }
@@ -862,7 +480,7 @@ static uint64_t newest_sleeper(const struct dm_reg_name_value *value, int condit
  * C2: the first sleepers stand in line, and carry the signal.  `upto` means all that sleep at the first try, also for a
  * single signal: if the first try was lost, and its sleeper times out before the repetition, the signal is another's.
  */
-static void act_signal(struct work *work)
+static void act_signal(struct dm_work *work)
 {
     const struct dm_reg_step *step = work->step;
     int condition = find_condition(work->value, step->condition);
@@ -873,15 +491,15 @@ static void act_signal(struct work *work)
     if (condition < 0)
         return;
     newest = newest_sleeper(work->value, condition, upto);
-    last = wake_some(work, condition, step->most, upto);
+    last = dm_work_wake_some(work, condition, step->most, upto);
     if (!step->upto)
         work->ret->upto = newest;
     work->ret->has_left = step->most > 1 && last < newest;
 }
 
-static void act(struct work *work)
+static void act(struct dm_work *work)
 {
-    static void (*const acts[DM_REG_ACT_COUNT])(struct work *) = {
+    static void (*const acts[DM_REG_ACT_COUNT])(struct dm_work *) = {
         [DM_REG_ACQUIRE] = act_acquire,
         [DM_REG_TRY] = act_try,
         [DM_REG_RELEASE] = act_release,
@@ -901,7 +519,7 @@ static void act(struct work *work)
 }
 
 /* What the act itself has not said depends on where the caller is after all grants. */
-static void answer(struct work *work)
+static void answer(struct dm_work *work)
 {
     enum dm_reg_act which = work->step->act;
 
@@ -909,7 +527,8 @@ static void answer(struct work *work)
         answer_try(work);
     else if (work->ret->answer.verdict == DM_SAYS_NOTHING)
         say_place(work, which == DM_REG_ACQUIRE ? DM_SAYS_FULL : DM_SAYS_UNKNOWN);
-    if ((which == DM_REG_ACQUIRE || which == DM_REG_TRY) && !work->value->hold_count && !has_tokens(work->value)) {
+    if ((which == DM_REG_ACQUIRE || which == DM_REG_TRY) && !work->value->hold_count &&
+        !dm_work_has_tokens(work->value)) {
         refuse(work, "the tokens of the name are used up; delete its value in the store");
         work->ret->is_changed = false;
     }
@@ -931,7 +550,7 @@ static bool is_token(uint64_t token)
 }
 
 /* Says why the step cannot be done to the value, and returns false. */
-static bool check(struct work *work)
+static bool check(struct dm_work *work)
 {
     struct dm_reg_name_value *value = work->value;
     const struct dm_reg_step *step = work->step;
@@ -960,34 +579,9 @@ static bool check(struct work *work)
     return false;
 }
 
-/* SIGNALLED to those that came from a condition and have not got the lock. */
-static void tell_moved(struct work *work)
-{
-    struct dm_reg_name_value *value = work->value;
-
-    for (int i = value->hold_count; i < queue_end(value); i++) {
-        if (value->entries[i].flags & IS_MOVED) {
-            value->entries[i].flags &= (uint8_t)~IS_MOVED;
-            tell(work, i, DM_REG_NEWS_SIGNALLED)->position = (uint64_t)(i - value->hold_count + 1);
-        }
-    }
-}
-
-/* Returns how many held before the grants. */
-static int bring_to_normal_form(struct work *work)
-{
-    int holds;
-
-    remove_gone(work);
-    pass_signals_on(work);
-    holds = work->value->hold_count;
-    serve(work);
-    return holds;
-}
-
 void dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *step, struct dm_reg_result *ret_result)
 {
-    struct work work = { .value = value, .step = step, .ret = ret_result };
+    struct dm_work work = { .value = value, .step = step, .ret = ret_result };
     int queue_before, holds_before;
 
     *ret_result = (struct dm_reg_result){ .notices = ret_result->notices, .notice_room = ret_result->notice_room };
@@ -997,17 +591,17 @@ void dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *ste
         value->conditions[i].mark = 0;
     settle(&work);
     for (int i = 0; i < step->owed_count; i++)
-        end_attempt(&work, &step->owed[i].ref, step->owed[i].end);
+        dm_work_end_attempt(&work, &step->owed[i].ref, step->owed[i].end);
     leave_unknown(&work);
     bury(&work);
-    bring_to_normal_form(&work);
+    dm_work_normalize(&work);
 
     queue_before = value->queue_count;
     act(&work);
-    holds_before = bring_to_normal_form(&work);
+    holds_before = dm_work_normalize(&work);
     if (!queue_before && value->queue_count)
-        tell_holders(&work, holds_before);
-    tell_moved(&work);
+        dm_work_tell_holders(&work, holds_before);
+    dm_work_tell_moved(&work);
     answer(&work);
     ret_result->is_changed = ret_result->is_changed || (step->must_write && !ret_result->reason);
     dm_reg_name_tidy(value);
