@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "server.h"
+#include "store.h"
 
 /* ---- places ---------------------------------------------------------------------- */
 
@@ -93,6 +94,11 @@ void bench_apart(const struct bench_scene *scene, void (*measure)(const struct b
     struct measuring measuring = { scene, measure };
 
     bench_await(bench_begin(scene, measure_apart, &measuring));
+}
+
+const char *bench_budget(const struct bench_scene *scene, const char *on_redis, const char *on_postgres)
+{
+    return scene->server->store == &bench_redis ? on_redis : on_postgres;
 }
 
 /* ---- figures --------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server.h"
+#include "store.h"
 
 enum { ROUNDS_MAX = 1000, CALLS_COUNTED = 1000 };
 
@@ -62,12 +63,13 @@ void contest_hold(const struct contest *contest)
 void contest_count(const struct contender *contender, const struct bench_scene *scene, const char *when,
                    const char *budget)
 {
-    redisContext *context = bench_connect(scene->server);
-    struct figure figure = { .when = when, .name = "script calls", .budget = budget };
+    const struct bench_store *store = scene->server->store;
+    struct figure figure = { .when = when, .name = store->commands, .budget = budget };
+    struct bench_counts before, after;
 
-    bench_stats_reset(context);
+    store->count(scene->server, &before);
     time_calls(contender, CALLS_COUNTED);
-    figure.value = bench_scripts_sent(context) / CALLS_COUNTED;
+    store->count(scene->server, &after);
+    figure.value = (after.commands - before.commands) / CALLS_COUNTED;
     report(&figure);
-    redisFree(context);
 }

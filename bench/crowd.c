@@ -3,6 +3,7 @@
 
 #include <dmutex/dmutex.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,8 +12,6 @@
 #include <sys/resource.h>
 
 #include "asked.h"
-#include "grant.h"
-#include "home.h"
 #include "report.h"
 #include "server.h"
 
@@ -45,37 +44,26 @@ struct part {
     struct board *board;
     int number; /* of the seat */
     dmutex_t *mutex;
-    struct grant *grant;
-    struct asked *asked;
-    struct home home;
+    const struct bare *bare; /* NULL: the library's */
+    void *bare_lock;
 };
 
 /* ---- one thread ------------------------------------------------------------------ */
 
 static void lock(struct part *part)
 {
-    if (part->crowd->lock == CROWD_LIBRARY) {
+    if (part->bare)
+        part->bare->lock(part->bare_lock);
+    else
         bench_must(dmutex_lock(part->mutex));
-    } else if (part->crowd->lock == CROWD_GRANT) {
-        grant_lock(part->grant);
-    } else if (part->crowd->lock == CROWD_ASKED) {
-        asked_lock(part->asked);
-    } else {
-        while (!home_set(&part->home))
-            bench_pause(0.001);
-    }
 }
 
 static void unlock(struct part *part)
 {
-    if (part->crowd->lock == CROWD_LIBRARY)
-        bench_must(dmutex_unlock(part->mutex));
-    else if (part->crowd->lock == CROWD_GRANT)
-        grant_unlock(part->grant);
-    else if (part->crowd->lock == CROWD_ASKED)
-        asked_unlock(part->asked);
+    if (part->bare)
+        part->bare->unlock(part->bare_lock);
     else
-        home_delete(&part->home);
+        bench_must(dmutex_unlock(part->mutex));
 }
 
 static void note_handoff(struct part *part, struct board *board)
@@ -116,12 +104,12 @@ static void hold_once(struct part *part)
 
 static void open_bare_lock(struct part *part)
 {
-    if (part->crowd->lock == CROWD_GRANT)
-        part->grant = grant_open(part->scene->server, part->number);
-    else if (part->crowd->lock == CROWD_ASKED)
-        part->asked = asked_open(part->scene->server, part->number);
-    else if (part->crowd->lock == CROWD_POLL)
-        home_open(&part->home, bench_connect(part->scene->server), "bare:polled", part->number);
+    const struct bench_server *server = part->scene->server;
+
+    if (part->crowd->lock == BARE_NONE)
+        return;
+    part->bare = &server->store->bare[part->crowd->lock];
+    part->bare_lock = part->bare->open(server, part->bare->name, part->number, NULL);
 }
 
 static void *take_part(void *user)
@@ -138,8 +126,8 @@ static void *take_part(void *user)
         hold_once(part);
         board->seats[part->number].acquisitions++;
     }
-    if (part->crowd->lock == CROWD_ASKED)
-        asked_leave(part->asked);
+    if (part->crowd->lock == BARE_ASKED)
+        asked_leave(part->bare_lock);
     return NULL;
 }
 
@@ -205,35 +193,29 @@ static struct sums sums_of_all(struct board *board, int size)
     return sums;
 }
 
-static double commands_sent(redisContext *context, const struct crowd *crowd)
-{
-    double scripts = bench_scripts_sent(context);
-
-    return crowd->lock == CROWD_POLL ? scripts + bench_stat(context, "set", "calls") : scripts;
-}
-
 /* Watches the running processes. Reads the server's counters and, at the same time, those of the clients. */
 static void watch(const struct part *part, double seconds, struct crowd_figures *figures)
 {
-    redisContext *context = bench_connect(part->scene->server);
+    const struct bench_server *server = part->scene->server;
     int size = part->crowd->processes * part->crowd->threads;
+    struct bench_counts counts_before, counts;
     struct sums before, after;
     double start, acquired;
 
     bench_pause(seconds / 4);
-    bench_stats_reset(context);
+    server->store->count(server, &counts_before);
     before = sums_of_all(part->board, size);
     start = bench_now();
     bench_pause(seconds);
     after = sums_of_all(part->board, size);
     seconds = bench_now() - start;
+    server->store->count(server, &counts);
     acquired = (double)(after.acquisitions - before.acquisitions);
     figures->of[CROWD_PER_SECOND] = acquired / seconds;
     figures->of[CROWD_HANDOFFS] = (double)(after.handoffs - before.handoffs) / seconds;
-    figures->of[CROWD_COMMANDS] = commands_sent(context, part->crowd) / acquired;
-    figures->of[CROWD_SERVER_US] = bench_stat(context, "evalsha", "usec") / acquired;
-    figures->of[CROWD_MESSAGES] = bench_stat(context, "publish", "calls") / acquired;
-    redisFree(context);
+    figures->of[CROWD_COMMANDS] = (counts.commands - counts_before.commands) / acquired;
+    figures->of[CROWD_SERVER_US] = (counts.server_us - counts_before.server_us) / acquired;
+    figures->of[CROWD_MESSAGES] = (counts.messages - counts_before.messages) / acquired;
 }
 
 /* Acquisitions of the luckiest group of `group` neighbours over those of the unluckiest. */
@@ -272,6 +254,11 @@ static void add_up(struct board *board, const struct crowd *crowd, struct crowd_
     figures->of[CROWD_MAX_US] = bench_quantile(samples, count, 1) * 1e6;
 }
 
+static double rows_so_far(const struct bench_server *server)
+{
+    return server->store->rows_written ? server->store->rows_written(server) : NAN;
+}
+
 struct crowd_figures crowd_run(const struct bench_scene *scene, const struct crowd *crowd)
 {
     struct board *board = bench_share(sizeof *board);
@@ -279,8 +266,9 @@ struct crowd_figures crowd_run(const struct bench_scene *scene, const struct cro
     struct crowd_figures figures = { { 0 } };
     pid_t pids[CROWD_MAX];
     int size = crowd->processes * crowd->threads;
+    double rows = rows_so_far(scene->server);
 
-    if (crowd->lock == CROWD_ASKED)
+    if (crowd->lock == BARE_ASKED)
         asked_clear(scene->server);
     for (int i = 0; i < crowd->processes; i++) {
         part.number = i * crowd->threads;
@@ -294,6 +282,9 @@ struct crowd_figures crowd_run(const struct bench_scene *scene, const struct cro
     for (int i = 0; i < crowd->processes; i++)
         bench_await(pids[i]);
     add_up(board, crowd, &figures);
+    /* Each thread has had the lock once before all began. */
+    figures.of[CROWD_ROWS] =
+        (rows_so_far(scene->server) - rows) / (double)(sums_of_all(board, size).acquisitions + size);
     munmap(board, sizeof *board);
     return figures;
 }
@@ -327,6 +318,7 @@ void crowd_report(const struct crowd *crowds, int count, const struct crowd_figu
         { "acquisitions", "/s" },
         { "handoffs", "/s" },
         { "commands", "" },
+        { "rows written", "" },
         { "messages", "" },
         { "sleeps", "" },
         { "server", "us" },
@@ -341,6 +333,8 @@ void crowd_report(const struct crowd *crowds, int count, const struct crowd_figu
         when, names[which].name, names[which].unit, size, medians[0].of[which], { { 0 } }, budget
     };
 
+    if (isnan(figure.value))
+        return;
     for (int i = 1; i < count && i <= LIMITS_MAX; i++) {
         figure.limits[i - 1].name = crowds[i].name;
         figure.limits[i - 1].value = medians[i].of[which];

@@ -6,15 +6,13 @@
 #include <stdbool.h>
 
 #include "bench.h"
+#include "store.h"
 
-#define CROWD_MAX 128
-
-/* The lock under test: the library's, one of grant.h, asked.h and home.h, or SET NX PX tried each millisecond. */
-enum crowd_lock { CROWD_LIBRARY, CROWD_GRANT, CROWD_ASKED, CROWD_POLL };
+#define CROWD_MAX 512
 
 struct crowd {
-    const char *name; /* in reports */
-    enum crowd_lock lock;
+    const char *name;       /* in reports */
+    enum bare_kind lock;    /* under test; BARE_NONE is the library's */
     int processes, threads; /* threads of each process; at most CROWD_MAX in all */
     bool is_timed;          /* also time each wait and handoff, with three more clock reads */
     /* For the library's mutex. */
@@ -25,7 +23,8 @@ struct crowd {
 enum crowd_figure {
     CROWD_PER_SECOND, /* acquisitions of all threads */
     CROWD_HANDOFFS,   /* per second: acquisitions after another thread's */
-    CROWD_COMMANDS,   /* of clients, per acquisition */
+    CROWD_COMMANDS,   /* of clients, per acquisition; in PostgreSQL the transactions that write or notify */
+    CROWD_ROWS,       /* written, per acquisition; in PostgreSQL only */
     CROWD_MESSAGES,   /* to inboxes, per acquisition: each wakes one process */
     CROWD_SLEEPS,     /* of threads, per acquisition */
     CROWD_SERVER_US,  /* in scripts, per acquisition */
@@ -49,7 +48,7 @@ struct crowd_figures crowd_run(const struct bench_scene *scene, const struct cro
 void crowd_compare(const struct bench_scene *scene, const struct crowd *crowds, int count,
                    struct crowd_figures *ret_medians);
 
-/* Reports a figure of the first crowd next to the same figure of the others. */
+/* Reports a figure of the first crowd next to the same figure of the others, unless the store does not count it. */
 void crowd_report(const struct crowd *crowds, int count, const struct crowd_figures *medians, enum crowd_figure which,
                   const char *when, int size, const char *budget);
 

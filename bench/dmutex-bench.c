@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server.h"
+#include "store.h"
 #include "workload.h"
 
 static const char usage_text[] =
@@ -13,19 +14,22 @@ static const char usage_text[] =
     "Measures the workloads, or all, in rounds that alternate with bare limits; prints medians and, in brackets, the\n"
     "ratio of the library to each limit.\n"
     "\n"
-    "  --list           print the workloads\n"
+    "  --store STORE    redis, unless given; postgres; postgres-async: the same with synchronous_commit=off\n"
+    "  --list           print the workloads of all stores\n"
     "  --json           print one JSON object: machine, versions, date, workloads\n"
     "  --rounds N       5 rounds, unless given\n"
     "  --seconds S      0.25 s for each measurement in a round, unless given\n"
     "  --place PLACE    apart, together or anywhere: one place of server and clients on the cores, not all\n"
     "\n"
-    "Starts a server of its own: redis-server, or the program that DMUTEX_TEST_SERVER names.\n";
+    "Starts a server of its own: redis-server, or the program that DMUTEX_TEST_SERVER names; or postgres of PATH, or\n"
+    "else of the newest version in /usr/lib/postgresql.\n";
 
 struct options {
     bool is_json;
     int rounds;
     double seconds;
     const char *place; /* NULL: all */
+    const struct bench_store *store;
 };
 
 static void fail(const char *what, const char *word)
@@ -41,6 +45,16 @@ static void list(void)
     exit(0);
 }
 
+static const struct bench_store *find_store(const char *name)
+{
+    for (int i = 0; bench_stores[i]; i++) {
+        if (strcmp(bench_stores[i]->name, name) == 0)
+            return bench_stores[i];
+    }
+    fail("not a store of this build: ", name);
+    return NULL;
+}
+
 static void check_place(const char *word)
 {
     for (const struct bench_place *place = bench_places(); place->word; place++) {
@@ -53,15 +67,12 @@ static void check_place(const char *word)
 static struct options read_options(int count, char **arguments)
 {
     static const struct option names[] = {
-        { "list", no_argument, NULL, 'l' },
-        { "json", no_argument, NULL, 'j' },
-        { "rounds", required_argument, NULL, 'r' },
-        { "seconds", required_argument, NULL, 's' },
-        { "place", required_argument, NULL, 'p' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        { "list", no_argument, NULL, 'l' },         { "json", no_argument, NULL, 'j' },
+        { "rounds", required_argument, NULL, 'r' }, { "seconds", required_argument, NULL, 's' },
+        { "place", required_argument, NULL, 'p' },  { "store", required_argument, NULL, 'S' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };
-    struct options options = { false, 5, 0.25, NULL };
+    struct options options = { false, 5, 0.25, NULL, &bench_redis };
 
     for (int option; (option = getopt_long(count, arguments, "", names, NULL)) != -1;) {
         if (option == 'l')
@@ -74,6 +85,8 @@ static struct options read_options(int count, char **arguments)
             options.seconds = atof(optarg);
         else if (option == 'p')
             options.place = optarg;
+        else if (option == 'S')
+            options.store = find_store(optarg);
         else if (option == 'h')
             exit(fputs(usage_text, stdout) < 0);
         else
@@ -90,10 +103,9 @@ static struct options read_options(int count, char **arguments)
 
 static void measure_at(const struct workload *workload, const struct options *options, const struct bench_place *place)
 {
-    struct bench_server server = bench_server_start();
+    struct bench_server server = bench_server_start(options->store, place->server_core);
     struct bench_scene scene = { &server, place, options->rounds, options->seconds };
 
-    bench_pin(server.pid, place->server_core);
     report_enter(workload, &scene);
     workload->run(&scene);
     if (!options->is_json)
@@ -112,23 +124,22 @@ static void measure(const struct workload *workload, const struct options *optio
     }
 }
 
-static const struct workload *find(const char *name)
+static bool runs_on(const struct workload *workload, const struct bench_store *store)
+{
+    return workload->stores == ON_ALL || (workload->stores == ON_REDIS) == (store == &bench_redis);
+}
+
+static const struct workload *find(const char *name, const struct bench_store *store)
 {
     for (int i = 0; workloads[i]; i++) {
-        if (strcmp(workloads[i]->name, name) == 0)
-            return workloads[i];
+        if (strcmp(workloads[i]->name, name) != 0)
+            continue;
+        if (!runs_on(workloads[i], store))
+            fail("a workload of another store: ", name);
+        return workloads[i];
     }
     fail("not a workload: ", name);
     return NULL;
-}
-
-static void print_json(const struct options *options, char **arguments)
-{
-    struct bench_server server = bench_server_start();
-    struct bench_scene scene = { &server, bench_places(), options->rounds, options->seconds };
-
-    report_print_json(&scene, arguments);
-    bench_server_stop(&server);
 }
 
 int main(int count, char **arguments)
@@ -137,12 +148,14 @@ int main(int count, char **arguments)
 
     report_begin();
     for (int i = optind; i < count; i++)
-        find(arguments[i]);
+        find(arguments[i], options.store);
     for (int i = optind; i < count; i++)
-        measure(find(arguments[i]), &options);
-    for (int i = 0; optind == count && workloads[i]; i++)
-        measure(workloads[i], &options);
+        measure(find(arguments[i], options.store), &options);
+    for (int i = 0; optind == count && workloads[i]; i++) {
+        if (runs_on(workloads[i], options.store))
+            measure(workloads[i], &options);
+    }
     if (options.is_json)
-        print_json(&options, arguments);
+        report_print_json(options.rounds, options.seconds, arguments);
     return 0;
 }

@@ -8,7 +8,17 @@ bench_common = \
     bench/asked.c bench/asked.h \
     bench/grant.c bench/grant.h \
     bench/home.c bench/home.h \
-    bench/server.c bench/server.h
+    bench/own.c bench/own.h \
+    bench/redis.c \
+    bench/server.c bench/server.h \
+    bench/store.c bench/store.h
+bench_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)
+bench_libs = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS)
+if HAVE_POSTGRES
+bench_common += bench/postgres.c
+bench_cppflags += -DBENCH_POSTGRES $(LIBPQ_CFLAGS)
+bench_libs += libdmutex/libspawn.la libdmutex/libbase.la $(LIBPQ_LIBS)
+endif
 
 bench_dmutex_bench_SOURCES = \
     $(bench_common) \
@@ -17,7 +27,6 @@ bench_dmutex_bench_SOURCES = \
     bench/distance.c bench/distance.h \
     bench/dmutex-bench.c \
     bench/held.c bench/held.h \
-    bench/own.c bench/own.h \
     bench/report.c bench/report.h \
     bench/runner.c bench/runner.h \
     bench/secured.c bench/secured.h \
@@ -26,6 +35,7 @@ bench_dmutex_bench_SOURCES = \
     bench/workloads/conditions.c \
     bench/workloads/dead.c \
     bench/workloads/handoff.c \
+    bench/workloads/heap.c \
     bench/workloads/kept.c \
     bench/workloads/memory.c \
     bench/workloads/names.c \
@@ -37,13 +47,14 @@ bench_dmutex_bench_SOURCES = \
     bench/workloads/renewals.c \
     bench/workloads/threads.c \
     bench/workloads/tls.c \
-    bench/workloads/uncontended.c
-bench_dmutex_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
-bench_dmutex_bench_LDADD = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS) $(LIBSSL_LIBS)
+    bench/workloads/uncontended.c \
+    bench/workloads/waiters.c
+bench_dmutex_bench_CPPFLAGS = $(bench_cppflags)
+bench_dmutex_bench_LDADD = $(bench_libs) $(LIBSSL_LIBS)
 bench/bench_dmutex_bench-secured.$(OBJEXT): private AM_CFLAGS += $(LIBSSL_CFLAGS)
 bench_bench_peer_SOURCES = bench/peers/c/adapter.c $(bench_common)
-bench_bench_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
-bench_bench_peer_LDADD = libdmutex/libdmutex.la $(HIREDIS_LIBS)
+bench_bench_peer_CPPFLAGS = $(bench_cppflags)
+bench_bench_peer_LDADD = $(bench_libs)
 bench_footprint_LDADD =
 bench_preload_pairs_LDADD =
 

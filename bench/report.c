@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "server.h"
+#include "store.h"
 #include "workload.h"
 
 enum { ROWS_MAX = 1024 };
@@ -33,6 +34,8 @@ struct report {
     int count, printed;
     const struct workload *workload;
     const struct bench_place *place;
+    const struct bench_store *store;
+    char version[64]; /* of the server */
     struct row rows[ROWS_MAX];
 };
 
@@ -49,6 +52,8 @@ void report_enter(const struct workload *workload, const struct bench_scene *sce
 {
     all->workload = workload;
     all->place = scene->place;
+    all->store = scene->server->store;
+    all->store->write_version(scene->server, all->version, sizeof all->version);
     all->printed = all->count;
 }
 
@@ -109,7 +114,7 @@ static void print_row(const struct row *row)
 
 void report_print(void)
 {
-    printf("%s: %s\n  %s\n", all->workload->name, all->workload->about, all->place->name);
+    printf("%s: %s\n  %s, %s\n", all->workload->name, all->workload->about, all->store->name, all->place->name);
     for (int i = all->printed; i < all->count; i++)
         print_row(&all->rows[i]);
     printf("\n");
@@ -172,38 +177,34 @@ static void print_machine(void)
     printf("\"cores\": %ld, \"load\": %.2f},\n", sysconf(_SC_NPROCESSORS_ONLN), load[0]);
 }
 
-static void print_versions(const struct bench_scene *scene)
+static void print_versions(void)
 {
-    redisContext *context = bench_connect(scene->server);
     char version[64];
 
     printf("\"versions\": {");
     print_member("libdmutex", dmutex_version_np());
-    bench_info(context, "valkey_version", version, sizeof version);
-    if (!version[0])
-        bench_info(context, "redis_version", version, sizeof version);
-    print_member("server", version);
+    print_member("server", all->version);
     snprintf(version, sizeof version, "%d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
     print_member("hiredis", version);
     printf("\"compiler\": ");
     print_text(__VERSION__);
     printf("},\n");
-    redisFree(context);
 }
 
-static void print_run(const struct bench_scene *scene, char **arguments)
+static void print_run(int rounds, double seconds, char **arguments)
 {
     time_t now = time(NULL);
     char date[32];
 
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     print_member("date", date);
+    print_member("store", all->store->name);
     printf("\"command\": [\"dmutex-bench\"");
     for (int i = 1; arguments[i]; i++) {
         printf(", ");
         print_text(arguments[i]);
     }
-    printf("], \"rounds\": %d, \"seconds\": %g,\n", scene->rounds, scene->seconds);
+    printf("], \"rounds\": %d, \"seconds\": %g,\n", rounds, seconds);
 }
 
 static void print_figure(const struct row *row)
@@ -251,14 +252,14 @@ static int has_rows(const struct workload *workload)
     return 0;
 }
 
-void report_print_json(const struct bench_scene *scene, char **arguments)
+void report_print_json(int rounds, double seconds, char **arguments)
 {
     int count = 0;
 
     printf("{\"program\": \"dmutex-bench\",\n");
     print_machine();
-    print_versions(scene);
-    print_run(scene, arguments);
+    print_versions();
+    print_run(rounds, seconds, arguments);
     printf("\"workloads\": [\n");
     for (size_t i = 0; workloads[i]; i++) {
         if (!has_rows(workloads[i]))

@@ -41,6 +41,6 @@ void report(const struct figure *figure);
 void report_print(void);
 
 /* Prints everything: machine, versions, date, the arguments, and the figures of each workload. */
-void report_print_json(const struct bench_scene *scene, char **arguments);
+void report_print_json(int rounds, double seconds, char **arguments);
 
 #endif

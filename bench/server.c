@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
+#include "store.h"
 
 const char *const bench_way_names[BENCH_WAYS] = { "unix socket", "TCP" };
 
@@ -29,20 +29,6 @@ int bench_free_port(void)
     return ntohs(address.sin_port);
 }
 
-static void run_server(const struct bench_server *server)
-{
-    const char *program = getenv("DMUTEX_TEST_SERVER");
-    char port[16];
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!program || !*program)
-        program = "redis-server";
-    snprintf(port, sizeof port, "%d", server->port);
-    execlp(program, program, "--bind", "127.0.0.1", "--port", port, "--unixsocket", server->socket, "--save", "",
-           "--appendonly", "no", "--loglevel", "warning", "--dir", server->directory, "--logfile", "log", (char *)NULL);
-    _exit(127);
-}
-
 redisContext *bench_connect(const struct bench_server *server)
 {
     redisContext *context = NULL;
@@ -57,9 +43,9 @@ redisContext *bench_connect(const struct bench_server *server)
     bench_die("the server does not answer: is redis-server or valkey-server installed?");
 }
 
-struct bench_server bench_server_start(void)
+struct bench_server bench_server_start(const struct bench_store *store, int core)
 {
-    struct bench_server server;
+    struct bench_server server = { .store = store };
 
     strcpy(server.directory, "/tmp/dmutex-bench-XXXXXX");
     if (!mkdtemp(server.directory))
@@ -67,32 +53,32 @@ struct bench_server bench_server_start(void)
     snprintf(server.socket, sizeof server.socket, "%s/s", server.directory);
     server.port = bench_free_port();
     bench_server_use(&server, BENCH_UNIX);
+    fflush(stdout);
     server.pid = fork();
-    if (server.pid == 0)
-        run_server(&server);
-    redisFree(bench_connect(&server));
+    if (server.pid == 0) {
+        store->serve(&server, core);
+        _exit(127);
+    }
+    store->await(&server);
     return server;
 }
 
 void bench_server_use(struct bench_server *server, enum bench_way way)
 {
     server->way = way;
-    if (way == BENCH_TCP)
-        snprintf(server->url, sizeof server->url, "redis://127.0.0.1:%d?grace=off", server->port);
-    else
-        snprintf(server->url, sizeof server->url, "unix://%s?grace=off", server->socket);
+    server->store->write_url(server);
 }
 
+/* PostgreSQL takes SIGQUIT to end at once, and leaves no shared memory; Redis needs SIGKILL. */
 void bench_server_stop(struct bench_server *server)
 {
-    char path[96];
+    char command[96];
 
-    kill(server->pid, SIGKILL);
+    kill(server->pid, server->store == &bench_redis ? SIGKILL : SIGQUIT);
     waitpid(server->pid, NULL, 0);
-    unlink(server->socket);
-    snprintf(path, sizeof path, "%s/log", server->directory);
-    unlink(path);
-    rmdir(server->directory);
+    snprintf(command, sizeof command, "rm -rf '%s'", server->directory);
+    if (system(command) != 0)
+        bench_die("the server's directory cannot be removed");
 }
 
 /* ---- commands -------------------------------------------------------------------- */

@@ -8,6 +8,7 @@ const struct workload *const workloads[] = {
     &workload_recursive,
     &workload_threads,
     &workload_processes,
+    &workload_waiters,
     &workload_handoff,
     &workload_conditions,
     &workload_broadcast,
@@ -18,5 +19,6 @@ const struct workload *const workloads[] = {
     &workload_private,
     &workload_memory,
     &workload_quorum,
+    &workload_heap,
     NULL,
 };

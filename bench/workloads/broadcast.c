@@ -237,4 +237,5 @@ static void run(const struct bench_scene *new_scene)
     bench_apart(new_scene, measure);
 }
 
-const struct workload workload_broadcast = { "broadcast", "a broadcast to 10, 50 and 200 processes", run, true };
+const struct workload workload_broadcast = { "broadcast", "a broadcast to 10, 50 and 200 processes", run, true,
+                                             ON_REDIS };

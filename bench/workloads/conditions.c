@@ -268,4 +268,4 @@ static void run(const struct bench_scene *new_scene)
 }
 
 const struct workload workload_conditions = { "conditions", "a signal; two processes that wake each other in turn", run,
-                                              true };
+                                              true, ON_REDIS };

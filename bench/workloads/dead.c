@@ -162,4 +162,4 @@ static void run(const struct bench_scene *scene)
 }
 
 const struct workload workload_dead = { "dead", "the second after the lease of a killed owner whose threads waited",
-                                        run, false };
+                                        run, false, ON_REDIS };

@@ -74,8 +74,8 @@ static void measure_asked_back(const struct bench_scene *scene)
 {
     static const struct crowd crowds[] = {
         { .name = "library", .processes = 2, .threads = 1, .is_timed = true, .linger_ms = LINGER_MS },
-        { .name = "bare asking", .lock = CROWD_ASKED, .processes = 2, .threads = 1, .is_timed = true },
-        { .name = "bare grant", .lock = CROWD_GRANT, .processes = 2, .threads = 1, .is_timed = true },
+        { .name = "bare asking", .lock = BARE_ASKED, .processes = 2, .threads = 1, .is_timed = true },
+        { .name = "bare grant", .lock = BARE_GRANT, .processes = 2, .threads = 1, .is_timed = true },
     };
     struct crowd_figures medians[BENCH_COUNT(crowds)];
 
@@ -93,4 +93,4 @@ static void run(const struct bench_scene *scene)
 }
 
 const struct workload workload_kept = { "kept", "a name that the process keeps after the unlock, with linger", run,
-                                        true };
+                                        true, ON_REDIS };

@@ -53,4 +53,4 @@ static void run(const struct bench_scene *scene)
     bench_apart(scene, measure);
 }
 
-const struct workload workload_memory = { "memory", "the library in a small program", run, false };
+const struct workload workload_memory = { "memory", "the library in a small program", run, false, ON_REDIS };

@@ -174,4 +174,4 @@ static void run(const struct bench_scene *scene)
 }
 
 const struct workload workload_preload = { "preload", "a pthread program under the module, without need for it", run,
-                                           false };
+                                           false, ON_REDIS };

@@ -91,4 +91,5 @@ static void run(const struct bench_scene *scene)
     bench_apart(scene, measure);
 }
 
-const struct workload workload_private = { "private", "a private mutex without a name, which is libc's", run, false };
+const struct workload workload_private = { "private", "a private mutex without a name, which is libc's", run, false,
+                                           ON_REDIS };

@@ -15,6 +15,7 @@
 #include "bench/own.h"
 #include "bench/runner.h"
 #include "bench/server.h"
+#include "bench/store.h"
 #include "bench/workload.h"
 
 enum { SERVERS = 3, MAJORITY = 2, ROUNDS_MAX = 100 };
@@ -169,9 +170,8 @@ static void run(const struct bench_scene *scene)
     pid_t relay;
 
     for (int i = 0; i < SERVERS; i++) {
-        servers[i] = bench_server_start();
+        servers[i] = bench_server_start(&bench_redis, scene->place->server_core);
         bench_server_use(&servers[i], BENCH_TCP);
-        bench_pin(servers[i].pid, scene->place->server_core);
         near.ports[i] = servers[i].port;
     }
     near.ports[SERVERS] = scene->server->port;
@@ -185,4 +185,5 @@ static void run(const struct bench_scene *scene)
         bench_server_stop(&servers[i]);
 }
 
-const struct workload workload_quorum = { "quorum", "a pair and a handoff on three servers, against one", run, true };
+const struct workload workload_quorum = { "quorum", "a pair and a handoff on three servers, against one", run, true,
+                                          ON_REDIS };

@@ -98,4 +98,4 @@ static void run(const struct bench_scene *scene)
 }
 
 const struct workload workload_recursive = { "recursive", "a lock of a name that the thread holds; a try elsewhere",
-                                             run, true };
+                                             run, true, ON_REDIS };

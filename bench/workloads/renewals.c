@@ -10,6 +10,7 @@
 
 #include "bench/held.h"
 #include "bench/server.h"
+#include "bench/store.h"
 #include "bench/workload.h"
 
 enum { LEASE_MS = 3000, ROUND_MS = LEASE_MS / 3, ROUNDS_MAX = 100, KEYS_A_CALL = 100 };
@@ -18,14 +19,14 @@ enum { LEASE_MS = 3000, ROUND_MS = LEASE_MS / 3, ROUNDS_MAX = 100, KEYS_A_CALL =
 
 static const char bare_script[] = "for i = 1, #KEYS do redis.call('pexpire', KEYS[i], ARGV[1]) end";
 
-struct bare {
+struct bare_keys {
     redisContext *context;
     char *sha;
     char names[KEYS_A_CALL][24];
     const char *words[3 + KEYS_A_CALL + 1];
 };
 
-static void open_bare(struct bare *bare, redisContext *context)
+static void open_bare(struct bare_keys *bare, redisContext *context)
 {
     bare->context = context;
     bare->sha = bench_load(context, bare_script);
@@ -41,7 +42,7 @@ static void open_bare(struct bare *bare, redisContext *context)
 }
 
 /* The server's microseconds for as many keys. */
-static double bare_round(struct bare *bare, int count)
+static double bare_round(struct bare_keys *bare, int count)
 {
     double before = bench_stat(bare->context, "evalsha", "usec");
 
@@ -72,7 +73,7 @@ static void compare(const struct bench_scene *scene, int count)
     redisContext *context = bench_connect(scene->server);
     double scripts[ROUNDS_MAX], usec[ROUNDS_MAX], bare_usec[ROUNDS_MAX];
     struct held held = held_take(count, LEASE_MS);
-    static struct bare bare;
+    static struct bare_keys bare;
     char when[32];
 
     open_bare(&bare, context);
@@ -103,14 +104,35 @@ static void compare(const struct bench_scene *scene, int count)
     redisFree(context);
 }
 
+/* A session writes for all its locks at once. */
+static void count_beats(const struct bench_scene *scene, int count)
+{
+    const struct bench_store *store = scene->server->store;
+    struct held held = held_take(count, LEASE_MS);
+    struct bench_counts before, after;
+    double writes[ROUNDS_MAX];
+    char when[32];
+
+    for (int i = 0; i < scene->rounds; i++) {
+        store->count(scene->server, &before);
+        bench_pause(ROUND_MS / 1e3);
+        store->count(scene->server, &after);
+        writes[i] = after.commands - before.commands;
+    }
+    held_leave(&held);
+    snprintf(when, sizeof when, "%d locks", count);
+    report(
+        &(struct figure){ when, store->commands, "", count, bench_median(writes, scene->rounds), { { 0 } }, "<= 1" });
+}
+
 static void measure_some(const struct bench_scene *scene)
 {
-    compare(scene, 1000);
+    scene->server->store == &bench_redis ? compare(scene, 1000) : count_beats(scene, 1000);
 }
 
 static void measure_many(const struct bench_scene *scene)
 {
-    compare(scene, 10000);
+    scene->server->store == &bench_redis ? compare(scene, 10000) : count_beats(scene, 10000);
 }
 
 static void run(const struct bench_scene *scene)
@@ -119,5 +141,5 @@ static void run(const struct bench_scene *scene)
     bench_apart(scene, measure_many);
 }
 
-const struct workload workload_renewals = { "renewals", "the server's work for 1 000 and 10 000 held locks", run,
-                                            false };
+const struct workload workload_renewals = { "renewals", "the server's work for 1 000 and 10 000 held locks", run, false,
+                                            ON_ALL };

@@ -131,4 +131,4 @@ static void run(const struct bench_scene *scene)
     rmdir(folder);
 }
 
-const struct workload workload_tls = { "tls", "the pair over TLS, against plain TCP", run, true };
+const struct workload workload_tls = { "tls", "the pair over TLS, against plain TCP", run, true, ON_REDIS };

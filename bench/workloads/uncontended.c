@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock and unlock of a name that no other thread wants, over a unix socket and over TCP, compared with loops of bare
- * commands; and over a unix socket while a program computes on each core.
+ * A lock and unlock of a name that no other thread wants, compared with bare locks: over a unix socket; on Redis, over
+ * TCP, too; and over a unix socket while a program computes on each core.
  */
 #include <dmutex/dmutex.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/contest.h"
-#include "bench/home.h"
-#include "bench/own.h"
 #include "bench/server.h"
+#include "bench/store.h"
 #include "bench/workload.h"
 
 enum { CORES_MAX = 64 };
 
-static struct own own;
-static struct home classic, set;
-static redisContext *context;
+struct bare_lock {
+    const struct bare *bare;
+    void *lock;
+};
 
 static void library_pair(void *mutex)
 {
@@ -25,51 +25,39 @@ static void library_pair(void *mutex)
     bench_must(dmutex_unlock(mutex));
 }
 
-static void own_pair(void *unused)
+static void bare_pair(void *user)
 {
-    (void)unused;
-    own_lock(&own, context);
-    own_unlock(&own, context);
-}
+    const struct bare_lock *lock = user;
 
-static void classic_pair(void *unused)
-{
-    (void)unused;
-    home_classic_lock(&classic);
-    home_classic_unlock(&classic);
-}
-
-static void set_pair(void *unused)
-{
-    (void)unused;
-    if (!home_set(&set))
-        bench_die("a free lock is not free");
-    home_delete(&set);
+    lock->bare->lock(lock->lock);
+    lock->bare->unlock(lock->lock);
 }
 
 static void measure_as(const struct bench_scene *scene, const char *when, const char *limits)
 {
+    static const enum bare_kind kinds[] = { BARE_PAIR, BARE_CLASSIC, BARE_POLL };
     static dmutex_t mutex = DMUTEX_INITIALIZER("bench/pair");
-    static const struct contender contenders[] = {
-        { "library", library_pair, &mutex },
-        { "own scripts", own_pair, NULL },
-        { "classic scripts", classic_pair, NULL },
-        { "SET NX", set_pair, NULL },
-        { NULL, NULL, NULL },
-    };
+    struct bare_lock locks[BENCH_COUNT(kinds)];
+    struct contender contenders[1 + BENCH_COUNT(kinds) + 1] = { { "library", library_pair, &mutex } };
+    int count = 0;
 
-    context = bench_connect(scene->server);
-    own_load(context);
-    own_init(&own, "own", 1);
-    home_open(&classic, context, "bare:classic", 1);
-    home_open(&set, context, "bare:set", 1);
+    for (size_t i = 0; i < BENCH_COUNT(kinds); i++) {
+        const struct bare *bare = &scene->server->store->bare[kinds[i]];
+
+        if (!bare->name)
+            continue;
+        locks[count] = (struct bare_lock){ bare, bare->open(scene->server, bare->name, 1, NULL) };
+        contenders[1 + count] = (struct contender){ bare->name, bare_pair, &locks[count] };
+        count++;
+    }
     contest_hold(&(struct contest){ scene, when, "lock + unlock", "us", contenders, limits, 0, 0 });
     contest_count(&contenders[0], scene, when, "2");
 }
 
 static void measure(const struct bench_scene *scene)
 {
-    measure_as(scene, bench_way_names[scene->server->way], "<= 0.95 of classic apart, <= 1.10 anywhere");
+    measure_as(scene, bench_way_names[scene->server->way],
+               bench_budget(scene, "<= 0.95 of classic apart, <= 1.10 anywhere", "<= 1.20 of two updates"));
 }
 
 static void compute(void *core)
@@ -86,14 +74,14 @@ static void measure_busy(const struct bench_scene *scene)
 
     for (int i = 0; i < cores; i++)
         pids[i] = bench_begin(scene, compute, &i);
-    measure_as(scene, "busy cores", "<= 1.40 of classic, but all on one core");
+    measure_as(scene, "busy cores", bench_budget(scene, "<= 1.40 of classic, but all on one core", NULL));
     for (int i = 0; i < cores; i++)
         bench_kill(pids[i]);
 }
 
 static void run(const struct bench_scene *scene)
 {
-    for (enum bench_way way = 0; way < BENCH_WAYS; way++) {
+    for (enum bench_way way = 0; way < (scene->server->store == &bench_redis ? BENCH_WAYS : BENCH_TCP); way++) {
         bench_server_use(scene->server, way);
         bench_apart(scene, measure);
     }
@@ -102,4 +90,4 @@ static void run(const struct bench_scene *scene)
 }
 
 const struct workload workload_uncontended = { "uncontended", "a lock and unlock of a name that no other thread wants",
-                                               run, true };
+                                               run, true, ON_ALL };

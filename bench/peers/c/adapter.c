@@ -23,6 +23,7 @@
 #include "bench/grant.h"
 #include "bench/home.h"
 #include "bench/server.h"
+#include "bench/store.h"
 
 #define EXIT_UNSUPPORTED 77
 
@@ -333,6 +334,7 @@ static void run(const struct kind *kind, int count, char **arguments)
 
 static void set_server(const char *port)
 {
+    server.store = &bench_redis;
     server.port = port ? atoi(port) : 0;
     bench_server_use(&server, BENCH_TCP);
     setenv("DMUTEX_URL", server.url, 1);
