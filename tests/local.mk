@@ -143,6 +143,11 @@ tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_testing_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+if HAVE_TLS
+on_postgres_tests += tests/postgres/test_tls
+tests_postgres_test_tls_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
+endif
 endif
 
 # the driver of registers on Redis

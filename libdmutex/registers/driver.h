@@ -133,6 +133,11 @@ struct dm_reg_driver_ops {
     void (*watch)(struct dm_reg_driver *driver, struct dm_watch *watch);
     /* Does all work that can be done now: connects, writes, reads, gives up. */
     void (*turn)(struct dm_reg_driver *driver);
+    /*
+     * How many bytes of stack turn(), read(), swap() and list() need now; 0: as little as all of the library.  A thread
+     * that has less calls none of them.
+     */
+    size_t (*stack)(const struct dm_reg_driver *driver);
 
     /* Writes where the store is, without secrets, for sentences such as "cannot reach PLACE". */
     void (*place)(struct dm_reg_driver *driver, char *ret_text, size_t room);

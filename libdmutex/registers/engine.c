@@ -4,6 +4,7 @@
 
 #include "base/descriptor.h"
 #include "base/minmax.h"
+#include "base/thread.h"
 #include "base/units.h"
 #include "registers/store_parts.h"
 
@@ -18,6 +19,13 @@
 
 /* ---- turns ------------------------------------------------------------------------------- */
 
+bool dm_registers_may_work(const struct dm_registers *registers)
+{
+    size_t needed = registers->driver->ops->stack(registers->driver);
+
+    return needed == 0 || dm_thread_has_stack(needed);
+}
+
 /* Names need sessions, and sessions that are over change what names do. */
 void dm_registers_run(struct dm_registers *registers)
 {
@@ -26,6 +34,10 @@ void dm_registers_run(struct dm_registers *registers)
     dm_assert_held(DM_RANK_REGISTERS);
     if (registers->is_ended)
         return;
+    if (!dm_registers_may_work(registers)) {
+        registers->due_ns = 0;
+        return;
+    }
     if (now_ns - registers->ran_ns > PAUSE_NS)
         registers->ready_ns = now_ns;
     registers->ran_ns = now_ns;
@@ -51,7 +63,7 @@ void dm_registers_work(struct dm_registers *registers)
     dm_assert_held(DM_RANK_REGISTERS);
     do {
         registers->must_turn = false;
-        if (!registers->is_ended)
+        if (!registers->is_ended && dm_registers_may_work(registers))
             registers->driver->ops->turn(registers->driver);
         dm_registers_run(registers);
     } while (registers->must_turn && ++turns < TURNS_MOST);

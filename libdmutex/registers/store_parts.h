@@ -258,6 +258,7 @@ struct dm_reg_tell_room {
 struct dm_reg_sleeper {
     struct dm_reg_sleeper *next;
     struct dm_self *self;
+    bool may_lead;
 };
 
 /* A request to the driver that has no answer yet. */
@@ -409,6 +410,8 @@ void dm_registers_work(struct dm_registers *registers);
 
 /* Sends whatever can be sent now, and plans the next turn.  Quietly. */
 void dm_registers_run(struct dm_registers *registers);
+/* False for a thread whose stack is too small for the driver: the loop thread works for it. */
+bool dm_registers_may_work(const struct dm_registers *registers);
 
 /*
  * Finds what there is to wait for now: registers->probe.  Returns a number made of it, as dm_registers_sum() does of

@@ -2,7 +2,8 @@
 /*
  * Threads that wait for the store take turns: one of them sleeps in poll() on the driver's descriptors, and works for
  * all when something comes; the others sleep on their semaphores.  The loop thread leaves the descriptors to them while
- * one is there, and for a little longer, so that a call costs it no wake-up.
+ * one is there, and for a little longer, so that a call costs it no wake-up.  A thread whose stack is too small for the
+ * driver never leads: the loop thread works for it.
  */
 #include <pthread.h>
 
@@ -19,12 +20,23 @@
 /* How often a thread looks again in any case: the program may have closed the descriptors. */
 #define LOOK_NS (5 * DM_NS_PER_S)
 
+static struct dm_reg_sleeper *next_leader(const struct dm_registers *registers)
+{
+    struct dm_reg_sleeper *sleeper = registers->sleepers;
+
+    while (sleeper && !sleeper->may_lead)
+        sleeper = sleeper->next;
+    return sleeper;
+}
+
 /* A follower becomes the leader: it looks, and finds nobody there. */
 static void promote(struct dm_registers *registers)
 {
+    struct dm_reg_sleeper *next = next_leader(registers);
+
     dm_assert_held(DM_RANK_REGISTERS);
-    if (!registers->has_leader && registers->sleepers)
-        dm_self_wake(registers->sleepers->self);
+    if (!registers->has_leader && next)
+        dm_self_wake(next->self);
 }
 
 static void take_out(struct dm_registers *registers, struct dm_reg_sleeper *me)
@@ -127,6 +139,8 @@ static void follow(struct turn *turn, const struct dm_deadline *deadline, int ca
     turn->me.next = registers->sleepers;
     registers->sleepers = &turn->me;
     dm_mutex_unlock(&registers->lock);
+    if (!turn->me.may_lead)
+        registers->host.on_change(registers->host.user);
     if (dm_self_sleep_cancellably(turn->me.self, &until, cancel_state))
         dm_self_wake(turn->me.self); /* the caller takes the post */
     dm_mutex_lock(&registers->lock);
@@ -151,7 +165,8 @@ bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline
         dm_registers_has_changed(registers);
     pthread_cleanup_push(stop, &turn);
     if (!has_news(registers) && dm_deadline_left_ns(deadline) > 0 && !registers->is_ended) {
-        if (registers->has_leader)
+        turn.me.may_lead = dm_registers_may_work(registers);
+        if (registers->has_leader || !turn.me.may_lead)
             follow(&turn, deadline, cancel_state);
         else
             lead(&turn, deadline, cancel_state);
@@ -170,12 +185,13 @@ bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline
 void dm_registers_watch(struct dm_registers *registers, struct dm_watch *watch)
 {
     int64_t left_ns = registers->led_ns ? registers->led_ns + LEFT_TO_LEADER_NS - dm_clock_boot_ns() : 0;
+    bool may_come = !registers->sleepers || next_leader(registers);
 
     dm_assert_held(DM_RANK_REGISTERS);
     registers->loop_sum = dm_registers_probe(registers);
     registers->loop_due_ns = registers->due_ns;
-    registers->is_left_to_leader = registers->has_leader || left_ns > 0;
-    if (!registers->has_leader && left_ns > 0)
+    registers->is_left_to_leader = registers->has_leader || (left_ns > 0 && may_come);
+    if (!registers->has_leader && registers->is_left_to_leader)
         registers->loop_due_ns = dm_min64(registers->due_ns, registers->led_ns + LEFT_TO_LEADER_NS);
     if (!registers->is_left_to_leader)
         registers->loop_due_ns = dm_min64(registers->due_ns, registers->probe.due_ns);

@@ -780,6 +780,12 @@ static void free_unused(struct dm_reg_driver *driver)
     end(driver);
 }
 
+static size_t stack(const struct dm_reg_driver *driver)
+{
+    (void)driver;
+    return 0;
+}
+
 static const struct dm_reg_driver_ops ops = {
     .want = want,
     .rest = rest,
@@ -789,6 +795,7 @@ static const struct dm_reg_driver_ops ops = {
     .listen = listen_at,
     .watch = watch,
     .turn = turn,
+    .stack = stack,
     .place = place,
     .end = end,
     .forget = forget,

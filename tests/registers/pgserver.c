@@ -172,6 +172,33 @@ struct pgserver *pgserver_start(void)
     return server;
 }
 
+static void copy_file(const struct pgserver *server, const char *from, const char *to)
+{
+    char command[512];
+
+    snprintf(command, sizeof command, "install -m 600 -o %s '%s' %s/data/%s",
+             geteuid() ? "$(id -u)" : other_user()->pw_name, from, server->folder, to);
+    assert_int_equal(system(command), 0);
+}
+
+const char *pgserver_use_tls(struct pgserver *server, const char *certificate, const char *key)
+{
+    static char url[96];
+    char text[96];
+    int port = server_free_port();
+
+    copy_file(server, certificate, "server.crt");
+    copy_file(server, key, "server.key");
+    snprintf(text, sizeof text, "ssl = on\nlisten_addresses = '127.0.0.1'\nport = %d\n", port);
+    append(server, "data/postgresql.conf", text);
+    snprintf(server->url, sizeof server->url, "postgresql:///postgres?host=%s&user=postgres&port=%d", server->folder,
+             port);
+    pgserver_shutdown(server);
+    pgserver_restart(server);
+    snprintf(url, sizeof url, "postgresql://postgres@127.0.0.1:%d/postgres?sslmode=verify-full", port);
+    return url;
+}
+
 struct pgserver *pgserver_start_standby(const struct pgserver *primary)
 {
     struct pgserver *server = make();

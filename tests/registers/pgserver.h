@@ -23,6 +23,11 @@ struct pgserver {
 bool pgserver_is_possible(void);
 
 struct pgserver *pgserver_start(void);
+/*
+ * Starts it again with a certificate and its key, which are copied, on a port of 127.0.0.1, too.  Returns the URL
+ * there, postgresql://…?sslmode=…, to which options are added with &.  Valid until the next call.
+ */
+const char *pgserver_use_tls(struct pgserver *server, const char *certificate, const char *key);
 /* A standby that follows the server, without being waited for. */
 struct pgserver *pgserver_start_standby(const struct pgserver *primary);
 /* SIGKILL to the postmaster; its processes follow. */

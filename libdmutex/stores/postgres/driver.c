@@ -12,6 +12,7 @@
 #include "stores/postgres/parts.h"
 
 #define LEASE_MIN_MS 500
+#define TLS_STACK ((size_t)24 * 1024)     /* of OpenSSL, called by libpq */
 #define LOOK_TICK_NS (200 * DM_NS_PER_MS) /* for a thread that connects, if its bell is lost */
 
 /* A server that is full is asked less often than one that is gone: each try costs it a process. */
@@ -256,6 +257,13 @@ static void turn(struct dm_reg_driver *driver)
     }
 }
 
+static size_t stack(const struct dm_reg_driver *driver)
+{
+    const struct dm_postgres *postgres = (const struct dm_postgres *)driver;
+
+    return postgres->connection && PQsslInUse(postgres->connection) ? TLS_STACK : 0;
+}
+
 static void watch(struct dm_reg_driver *driver, struct dm_watch *watched)
 {
     struct dm_postgres *postgres = (struct dm_postgres *)driver;
@@ -368,6 +376,7 @@ static const struct dm_reg_driver_ops ops = {
     .listen = listen_to,
     .watch = watch,
     .turn = turn,
+    .stack = stack,
     .place = place,
     .end = end,
     .forget = forget,

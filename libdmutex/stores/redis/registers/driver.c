@@ -488,6 +488,13 @@ static void turn(struct dm_reg_driver *driver)
     dm_rr_end_work(rr);
 }
 
+/* Links mind the stack themselves. */
+static size_t stack(const struct dm_reg_driver *driver)
+{
+    (void)driver;
+    return 0;
+}
+
 static void watch_link(struct dm_link *link, struct dm_watch *watched)
 {
     struct dm_link_watch watch;
@@ -780,6 +787,7 @@ static const struct dm_reg_driver_ops ops = {
     .listen = listen_to,
     .watch = watch,
     .turn = turn,
+    .stack = stack,
     .place = say_place,
     .end = end,
     .forget = forget,
