@@ -59,7 +59,7 @@ static void replied(struct dm_registers *registers, const struct dm_reg_request 
         dm_registers_note_replied(registers, request, reply);
         break;
     case DM_REG_ASKED_LOOK:
-        dm_registers_look_replied(registers, request, reply);
+        dm_registers_look_replied(request, reply);
         break;
     case DM_REG_ASKED_SWEEP:
         break;
@@ -162,7 +162,7 @@ static void on_list(void *user, uint64_t ticket, const char *const *keys, int co
     struct dm_reg_request *request = take_request(registers, ticket, 0);
 
     if (request)
-        dm_registers_look_listed(registers, request->look, keys, count, is_last, reason);
+        dm_registers_look_listed(request->look, keys, count, is_last, reason);
     free(request);
 }
 

@@ -26,14 +26,12 @@ void dm_reg_look_free(struct dm_reg_look *look)
 }
 
 /* Nothing is known of what had no answer. */
-static void end_item(struct dm_registers *registers, struct dm_reg_look *look)
+static void end_item(struct dm_reg_look *look)
 {
     if (--look->left > 0)
         return;
     if (look->is_left)
         dm_reg_look_free(look);
-    else if (look->done)
-        look->done(registers, look);
     else if (look->asker)
         dm_self_wake(look->asker);
 }
@@ -46,8 +44,7 @@ static void note_reason(struct dm_reg_look *look, bool is_refused, const char *r
         snprintf(look->reason, sizeof look->reason, "%s", reason);
 }
 
-void dm_registers_look_replied(struct dm_registers *registers, const struct dm_reg_request *request,
-                               const struct dm_reg_reply *reply)
+void dm_registers_look_replied(const struct dm_reg_request *request, const struct dm_reg_reply *reply)
 {
     struct dm_reg_look *look = request->look;
     struct dm_reg_looked *item = &look->items[request->item];
@@ -64,11 +61,11 @@ void dm_registers_look_replied(struct dm_registers *registers, const struct dm_r
         note_reason(look, reply->outcome == DM_REG_REFUSED, reply->reason);
     else if (!item->is_read)
         note_reason(look, false, "out of memory");
-    end_item(registers, look);
+    end_item(look);
 }
 
-void dm_registers_look_listed(struct dm_registers *registers, struct dm_reg_look *look, const char *const *keys,
-                              int count, bool is_last, const char *reason)
+void dm_registers_look_listed(struct dm_reg_look *look, const char *const *keys, int count, bool is_last,
+                              const char *reason)
 {
     if (count > 0 && !look->is_left)
         look->keys = calloc((size_t)count, sizeof look->keys[0]);
@@ -82,7 +79,7 @@ void dm_registers_look_listed(struct dm_registers *registers, struct dm_reg_look
         note_reason(look, reason != NULL, reason);
     else if (count > 0 && !look->keys)
         note_reason(look, false, "out of memory");
-    end_item(registers, look);
+    end_item(look);
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
@@ -96,7 +93,7 @@ void dm_reg_look_read(struct dm_registers *registers, struct dm_reg_look *look, 
     if (dm_registers_send(registers, &request, &item))
         return;
     note_reason(look, false, NULL);
-    end_item(registers, look);
+    end_item(look);
 }
 
 void dm_reg_look_list(struct dm_registers *registers, struct dm_reg_look *look, const char *prefix, const char *after,
@@ -108,7 +105,7 @@ void dm_reg_look_list(struct dm_registers *registers, struct dm_reg_look *look, 
     if (dm_registers_send_list(registers, &request, prefix, after, most))
         return;
     note_reason(look, false, NULL);
-    end_item(registers, look);
+    end_item(look);
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */
@@ -127,7 +124,7 @@ void dm_registers_end_looks(struct dm_registers *registers)
         }
         *at = request->next;
         note_reason(request->look, false, NULL);
-        end_item(registers, request->look);
+        end_item(request->look);
         free(request);
     }
     registers->last_request = at;

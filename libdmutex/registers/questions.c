@@ -125,8 +125,6 @@ static bool take_other(struct dm_registers *registers, struct dm_reg_name *name,
     if (!task)
         return false;
     task->seen = question->seen;
-    task->asker = question->attempt;
-    task->lease_ms = question->lease_ms;
     task->is_anonymous = question->op == DM_OP_DROP && question->is_anonymous;
     task->ret_more = question->ret_more;
     task->batch = batch;
@@ -293,10 +291,8 @@ static bool take_about_mutex(struct dm_registers *registers, const struct dm_que
         return take_known(registers, name, DM_REG_COND_CANCEL, DM_SAYS_UNKNOWN, attempt, question, batch, index);
     case DM_OP_FORCE:
         return take_other(registers, name, DM_REG_FORCE, NULL, question, batch, index);
-    case DM_OP_DROP:
+    default: /* DROP */
         return take_other(registers, name, DM_REG_DROP, NULL, question, batch, index);
-    default: /* INFO */
-        return take_other(registers, name, DM_REG_ACT_INFO, NULL, question, batch, index);
     }
 }
 

@@ -85,6 +85,16 @@ static bool submit(struct dm_store *store, const struct dm_question *questions, 
     return true;
 }
 
+/* INFO is a view of one name: two reads, or one if nobody holds, or this process does. */
+static struct dm_answer ask(struct dm_store *store, const struct dm_question *question,
+                            const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    if (question->op == DM_OP_INFO)
+        return (struct dm_answer){ .verdict =
+                                       dm_registers_inform(dm_registers_of(store), question, deadline, ret_reason) };
+    return dm_ask_by_submit(store, question, deadline, ret_reason);
+}
+
 static enum dm_verdict view(struct dm_store *store, struct dm_view *view, const struct dm_deadline *deadline,
                             char ret_reason[DM_REASON_ROOM])
 {
@@ -399,7 +409,7 @@ static const struct dm_store_ops ops = {
     .place = place,
     .lane = lane,
     .spread = spread,
-    .ask = dm_ask_by_submit,
+    .ask = ask,
     .submit = submit,
     .view = view,
     .is_able = is_able,

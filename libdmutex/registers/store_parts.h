@@ -116,14 +116,13 @@ struct dm_reg_note {
 };
 
 /*
- * Tasks without an enum dm_reg_act: INFO reads the name for people; SLEEPERS counts who sleeps on the condition.  Those
- * of a condition: FIND reads the binding, and goes on at the mutex; BIND binds it first; UNBIND deletes the binding.
+ * Tasks without an enum dm_reg_act: SLEEPERS counts who sleeps on the condition.  Those of a condition: FIND reads the
+ * binding, and goes on at the mutex; BIND binds it first; UNBIND deletes the binding.
  */
-#define DM_REG_ACT_INFO DM_REG_ACT_COUNT
-#define DM_REG_ACT_SLEEPERS ((enum dm_reg_act)(DM_REG_ACT_COUNT + 1))
-#define DM_REG_ACT_FIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 2))
-#define DM_REG_ACT_BIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 3))
-#define DM_REG_ACT_UNBIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 4))
+#define DM_REG_ACT_SLEEPERS DM_REG_ACT_COUNT
+#define DM_REG_ACT_FIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 1))
+#define DM_REG_ACT_BIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 2))
+#define DM_REG_ACT_UNBIND ((enum dm_reg_act)(DM_REG_ACT_COUNT + 3))
 
 /*
  * BIND.  C5: the condition is bound to another mutex only while nobody sleeps at the former one; that is looked at
@@ -152,10 +151,8 @@ struct dm_reg_task {
     int64_t held_ms; /* RELEASE: how long the hold lasted, for people; 0: not told */
     enum dm_mark mark;
     uint64_t seen, arrival;
-    uint64_t asker;    /* INFO: the attempt that asks; 0: none */
-    uint32_t lease_ms; /* INFO: the asker's */
-    int64_t look_ns;   /* TRY: since when it looks at the holders; 0: not yet */
-    int64_t asked_ns;  /* RENEW: its answer must prove a later beat */
+    int64_t look_ns;  /* TRY: since when it looks at the holders; 0: not yet */
+    int64_t asked_ns; /* RENEW: its answer must prove a later beat */
     bool is_anonymous;
     bool is_over;                  /* by the answer, so is the attempt */
     bool is_unanswered;            /* one of its swaps had no answer */
@@ -216,11 +213,8 @@ struct dm_reg_name {
 
 /* Reads of keys that nobody in this process uses, for people and for the sweep. */
 struct dm_reg_look {
-    /* When the last answer has come: wakes the asker, who sleeps, or calls `done`, which frees the look; or neither. */
-    struct dm_self *asker;
-    void (*done)(struct dm_registers *registers, struct dm_reg_look *look);
-    void *user;
-    bool is_left; /* the asker has gone, so the last answer frees it */
+    struct dm_self *asker; /* woken when the last answer has come; NULL: nobody sleeps for it */
+    bool is_left;          /* the asker has gone, so the last answer frees it */
     bool has_failed, is_refused;
     char reason[DM_REASON_ROOM];
     char (*keys)[DM_REG_KEY_MAX + 1]; /* of a list */
@@ -656,22 +650,21 @@ void dm_reg_look_read(struct dm_registers *registers, struct dm_reg_look *look, 
 void dm_reg_look_list(struct dm_registers *registers, struct dm_reg_look *look, const char *prefix, const char *after,
                       int most);
 
-void dm_registers_look_replied(struct dm_registers *registers, const struct dm_reg_request *request,
-                               const struct dm_reg_reply *reply);
-void dm_registers_look_listed(struct dm_registers *registers, struct dm_reg_look *look, const char *const *keys,
-                              int count, bool is_last, const char *reason);
+void dm_registers_look_replied(const struct dm_reg_request *request, const struct dm_reg_reply *reply);
+void dm_registers_look_listed(struct dm_reg_look *look, const char *const *keys, int count, bool is_last,
+                              const char *reason);
 
 /* The store has ended: looks get no answers. */
 void dm_registers_end_looks(struct dm_registers *registers);
 
 /* ---- view.c ------------------------------------------------------------------------------ */
 
-/* As the operation of the wall. */
+/* As the operations of the wall. */
 enum dm_verdict dm_registers_view(struct dm_registers *registers, struct dm_view *view,
                                   const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
-/* INFO: takes the value that was read, and answers: at once, or after a look at the holder's session. */
-void dm_registers_inform(struct dm_registers *registers, struct dm_reg_task *task, struct dm_reg_name_value *value);
+enum dm_verdict dm_registers_inform(struct dm_registers *registers, const struct dm_question *question,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
 
 /* ---- sweep.c ----------------------------------------------------------------------------- */
 

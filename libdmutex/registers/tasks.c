@@ -128,14 +128,8 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
         dm_reg_name_free(&value);
         return dm_reg_task_send_note(registers, task);
     }
-    if (task->act == DM_REG_ACT_INFO) {
-        dm_registers_inform(registers, task, &value);
-        progress = dm_reg_task_finish(registers, task);
-    } else if (task->act == DM_REG_ACT_SLEEPERS) {
-        progress = dm_conditions_count(registers, task, &value);
-    } else {
-        progress = dm_reg_task_step(registers, task, &value);
-    }
+    progress = task->act == DM_REG_ACT_SLEEPERS ? dm_conditions_count(registers, task, &value)
+                                                : dm_reg_task_step(registers, task, &value);
     dm_reg_name_free(&value);
     return progress;
 }

@@ -44,7 +44,7 @@ static void take_session(struct process *process, const struct dm_reg_looked *lo
     const char *reason;
 
     if (!looked->is_read)
-        return;
+        return; /* our own */
     process->age_ms = looked->age_ms;
     process->is_known = process->is_over = looked->size == 0;
     if (looked->size == 0 || dm_reg_session_decode(looked->value, looked->size, room, &reason) != 0)
@@ -54,7 +54,7 @@ static void take_session(struct process *process, const struct dm_reg_looked *lo
     read_label(room->label, process);
 }
 
-/* Of a session of this very process nothing need be read. */
+/* A session of this very process need not be read. */
 static bool take_own(const struct dm_registers *registers, struct process *process)
 {
     const struct dm_reg_own *own = registers->owns;
@@ -187,95 +187,6 @@ static struct dm_last last_of(const struct moment *moment, const struct dm_reg_n
     return last;
 }
 
-/* ---- INFO --------------------------------------------------------------------------------- */
-
-/* An INFO whose holder's session is still to be read. */
-struct inform {
-    struct process holder;
-    struct dm_reg_batch *batch;
-    int index;
-    uint32_t lease_ms;
-    uint64_t position;
-    struct dm_info *ret_info;
-    struct dm_reg_name_value value;
-};
-
-static void answer_inform(struct dm_registers *registers, struct inform *inform, const struct process *holder)
-{
-    const struct dm_answer done = { .verdict = DM_SAYS_DONE };
-    struct moment moment = moment_of(registers);
-
-    fill_info(&moment, &inform->value, holder, inform->lease_ms, inform->ret_info);
-    inform->ret_info->position = inform->position;
-    dm_registers_answer(registers, inform->batch, inform->index, &done, NULL);
-    dm_reg_name_free(&inform->value);
-    free(inform);
-}
-
-static void inform_replied(struct dm_registers *registers, struct dm_reg_look *look)
-{
-    struct inform *inform = look->user;
-
-    take_session(&inform->holder, &look->items[0], &registers->session);
-    answer_inform(registers, inform, &inform->holder);
-    dm_reg_look_free(look);
-}
-
-static uint64_t position_of(const struct dm_registers *registers, const struct dm_reg_name_value *value,
-                            uint64_t attempt)
-{
-    for (int i = 0; i < value->queue_count && attempt; i++) {
-        const struct dm_reg_entry *entry = &value->entries[value->hold_count + i];
-
-        if (entry->attempt == attempt &&
-            memcmp(value->sessions[entry->session].id.uuid, registers->uuid, sizeof registers->uuid) == 0)
-            return (uint64_t)i + 1;
-    }
-    return 0;
-}
-
-static bool look_at_holder(struct dm_registers *registers, struct inform *inform)
-{
-    struct dm_reg_look *look = dm_reg_look_new(1);
-    char key[DM_REG_SESSION_KEY_ROOM];
-
-    if (!look)
-        return false;
-    look->done = inform_replied;
-    look->user = inform;
-    look->left = 1;
-    dm_reg_session_key(&inform->holder.id, key);
-    dm_reg_look_read(registers, look, 0, key);
-    return true;
-}
-
-/* The value goes from the task to the record of the question, which answers when all is known. */
-void dm_registers_inform(struct dm_registers *registers, struct dm_reg_task *task, struct dm_reg_name_value *value)
-{
-    struct moment moment = moment_of(registers);
-    const struct dm_reg_session_id *holder = holder_of(&moment, value);
-    struct inform *inform = calloc(1, sizeof *inform);
-
-    if (!inform) {
-        dm_registers_answer(registers, task->batch, task->index, &(struct dm_answer){ .verdict = DM_SAYS_NO_MEMORY },
-                            "out of memory");
-        task->batch = NULL;
-        return;
-    }
-    inform->batch = task->batch;
-    inform->index = task->index;
-    inform->lease_ms = task->lease_ms;
-    inform->position = position_of(registers, value, task->asker);
-    inform->ret_info = &task->ret_more->info;
-    inform->value = *value;
-    dm_reg_name_init(value);
-    task->batch = NULL;
-    if (holder)
-        inform->holder = (struct process){ .id = *holder, .age_ms = -1 };
-    if (!holder || take_own(registers, &inform->holder) || !look_at_holder(registers, inform))
-        answer_inform(registers, inform, holder ? &inform->holder : NULL);
-}
-
 /* ---- a view ------------------------------------------------------------------------------- */
 
 /* The names of one go, and the processes that they name, in the order of their ids. */
@@ -406,7 +317,8 @@ static int entry_count(const struct dm_reg_name_value *value)
 /* The attempts that are shown: who holds, the first of the queue, and sleepers. */
 static bool is_shown(const struct visit *visit, const struct dm_reg_name_value *value, int index)
 {
-    return index == 0 || (index >= value->hold_count && index < value->hold_count + visit->view->waiters) ||
+    return (index == 0 && value->hold_count > 0) ||
+           (index >= value->hold_count && index < value->hold_count + visit->view->waiters) ||
            (index >= value->hold_count + value->queue_count && visit->view->waiters > 0);
 }
 
@@ -459,6 +371,10 @@ static enum dm_verdict read_sessions(struct visit *visit)
     if (verdict != DM_SAYS_DONE || visit->process_count == 0)
         return verdict;
     for (int i = 0; i < visit->process_count; i++) {
+        if (take_own(visit->registers, &visit->processes[i])) {
+            look->left--;
+            continue;
+        }
         dm_reg_session_key(&visit->processes[i].id, key);
         dm_reg_look_read(visit->registers, look, i, key);
     }
@@ -723,29 +639,91 @@ static enum dm_verdict view_some(struct visit *visit, struct dm_view *view)
     return DM_SAYS_DONE;
 }
 
-enum dm_verdict dm_registers_view(struct dm_registers *registers, struct dm_view *view,
-                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+static struct visit *new_visit(struct dm_registers *registers, const struct dm_view *view,
+                               const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
 {
     struct visit *visit = calloc(1, sizeof *visit);
-    enum dm_verdict verdict;
 
     if (!visit) {
         snprintf(ret_reason, DM_REASON_ROOM, "out of memory");
-        return DM_SAYS_REFUSED;
+        return NULL;
     }
     visit->registers = registers;
     visit->view = view;
     visit->deadline = deadline;
     visit->ret_reason = ret_reason;
+    return visit;
+}
+
+static void free_visit(struct visit *visit)
+{
+    for (int i = 0; i < visit->count; i++)
+        dm_reg_name_free(&visit->names[i].value);
+    free(visit->processes);
+    free(visit);
+}
+
+enum dm_verdict dm_registers_view(struct dm_registers *registers, struct dm_view *view,
+                                  const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    struct visit *visit = new_visit(registers, view, deadline, ret_reason);
+    enum dm_verdict verdict;
+
+    if (!visit)
+        return DM_SAYS_REFUSED;
     if (!view->key)
         verdict = view_some(visit, view);
     else if (view->key[0] == 'c' || view->key[0] == 'd')
         verdict = view_condition(visit);
     else
         verdict = view_mutex(visit);
-    for (int i = 0; i < visit->count; i++)
-        dm_reg_name_free(&visit->names[i].value);
-    free(visit->processes);
-    free(visit);
+    free_visit(visit);
+    return verdict;
+}
+
+/* ---- INFO --------------------------------------------------------------------------------- */
+
+static uint64_t position_of(const struct dm_registers *registers, const struct dm_reg_name_value *value,
+                            uint64_t attempt)
+{
+    for (int i = 0; i < value->queue_count && attempt; i++) {
+        const struct dm_reg_entry *entry = &value->entries[value->hold_count + i];
+
+        if (entry->attempt == attempt &&
+            memcmp(value->sessions[entry->session].id.uuid, registers->uuid, sizeof registers->uuid) == 0)
+            return (uint64_t)i + 1;
+    }
+    return 0;
+}
+
+static void take_info(const struct visit *visit, const struct dm_question *question)
+{
+    const struct dm_reg_name_value *value = &visit->names[0].value;
+    const struct dm_reg_session_id *holder = holder_of(&visit->moment, value);
+    struct dm_info *info = &question->ret_more->info;
+
+    fill_info(&visit->moment, value, holder ? process_of(visit, holder) : NULL, question->lease_ms, info);
+    info->position = position_of(visit->registers, value, question->attempt);
+}
+
+enum dm_verdict dm_registers_inform(struct dm_registers *registers, const struct dm_question *question,
+                                    const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+{
+    const struct dm_view view = { .waiters = 0 };
+    struct visit *visit = new_visit(registers, &view, deadline, ret_reason);
+    enum dm_verdict verdict;
+
+    if (!visit)
+        return DM_SAYS_REFUSED;
+    add_name(visit, question->place->key);
+    verdict = look_at_names(visit);
+    if (verdict == DM_SAYS_DONE && visit->names[0].fault) {
+        snprintf(ret_reason, DM_REASON_ROOM, "the value of %.200s is not ours: %.90s", question->place->key,
+                 visit->names[0].fault);
+        verdict = DM_SAYS_REFUSED;
+    } else if (verdict == DM_SAYS_DONE) {
+        take_info(visit, question);
+    }
+    free_visit(visit);
     return verdict;
 }
