@@ -27,6 +27,7 @@ struct proxy {
     char path[64];
     char url[112];
     char tcp_url[64];
+    int port;
 };
 
 /* Moves a descriptor above the numbers that the proxy process gets. */
@@ -49,12 +50,11 @@ static int listen_at(int family, const void *address, socklen_t size)
     return lift(fd);
 }
 
-static int listen_unix(struct proxy *proxy, const struct server *server)
+static int listen_unix(struct proxy *proxy, const char *path)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    static int last;
 
-    snprintf(proxy->path, sizeof proxy->path, "%s/p%d", server->folder, ++last);
+    snprintf(proxy->path, sizeof proxy->path, "%s", path);
     snprintf(proxy->url, sizeof proxy->url, "unix://%s?grace=off", proxy->path);
     strncpy(address.sun_path, proxy->path, sizeof address.sun_path - 1);
     return listen_at(AF_UNIX, &address, sizeof address);
@@ -67,7 +67,8 @@ static int listen_tcp(struct proxy *proxy)
     int fd = listen_at(AF_INET, &address, size);
 
     assert_return_code(getsockname(fd, (struct sockaddr *)&address, &size), errno);
-    snprintf(proxy->tcp_url, sizeof proxy->tcp_url, "redis://127.0.0.1:%d?grace=off", ntohs(address.sin_port));
+    proxy->port = ntohs(address.sin_port);
+    snprintf(proxy->tcp_url, sizeof proxy->tcp_url, "redis://127.0.0.1:%d?grace=off", proxy->port);
     return fd;
 }
 
@@ -97,16 +98,16 @@ static void spawn(struct proxy *proxy, const int fds[4])
 }
 
 /* The proxy may read the path at any time, so the new path is written where the proxy is not reading. */
-static void name_server(struct proxy *proxy, const struct server *server)
+static void name_server(struct proxy *proxy, const char *server_path)
 {
     struct proxy_orders *orders = proxy->orders;
     int other = 1 - orders->server;
 
-    snprintf(orders->servers[other], sizeof orders->servers[other], "%s", server->path);
+    snprintf(orders->servers[other], sizeof orders->servers[other], "%s", server_path);
     proxy_set(orders->server, other);
 }
 
-static struct proxy *start(const struct server *server, int port)
+static struct proxy *start(const char *path, const char *server_path, int port, bool is_postgres)
 {
     struct proxy *proxy = calloc(1, sizeof *proxy);
     int bell[2], fds[4];
@@ -114,26 +115,46 @@ static struct proxy *start(const struct server *server, int port)
     assert_non_null(proxy);
     assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, bell), errno);
     fds[0] = make_orders(proxy);
-    fds[1] = listen_unix(proxy, server);
+    fds[1] = listen_unix(proxy, path);
     fds[2] = listen_tcp(proxy);
     fds[3] = lift(bell[1]);
     proxy->bell = bell[0];
-    name_server(proxy, server);
+    name_server(proxy, server_path);
     proxy->orders->port = port;
+    proxy->orders->is_postgres = is_postgres;
     spawn(proxy, fds);
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     return proxy;
 }
 
+static struct proxy *start_in_folder(const struct server *server, int port)
+{
+    static int last;
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/p%d", server->folder, ++last);
+    return start(path, server->path, port, false);
+}
+
 struct proxy *proxy_start(const struct server *server)
 {
-    return start(server, 0);
+    return start_in_folder(server, 0);
 }
 
 struct proxy *proxy_start_raw(const struct server *server, int port)
 {
-    return start(server, port);
+    return start_in_folder(server, port);
+}
+
+struct proxy *proxy_start_postgres(const char *path, const char *server_path)
+{
+    return start(path, server_path, 0, true);
+}
+
+int proxy_port(const struct proxy *proxy)
+{
+    return proxy->port;
 }
 
 void proxy_end(struct proxy *proxy)
@@ -232,13 +253,18 @@ void proxy_cut(struct proxy *proxy)
 
 void proxy_lead_to(struct proxy *proxy, const struct server *server)
 {
-    name_server(proxy, server);
+    name_server(proxy, server->path);
     proxy_cut(proxy);
 }
 
 void proxy_lead_new_to(struct proxy *proxy, const struct server *server)
 {
-    name_server(proxy, server);
+    name_server(proxy, server->path);
+}
+
+void proxy_lead_new_to_path(struct proxy *proxy, const char *server_path)
+{
+    name_server(proxy, server_path);
 }
 
 void proxy_refuse(struct proxy *proxy)

@@ -50,6 +50,14 @@ struct proxy *proxy_start(const struct server *server);
  */
 struct proxy *proxy_start_raw(const struct server *server, int port);
 
+/*
+ * The same for a PostgreSQL whose socket is at `server_path`, without TLS. Listens at `path`, where nobody listens,
+ * and on a port. A message of the server is a reply, a notice is a message of an inbox, and what the client sends at
+ * once is a command; a connection is for both. PROXY_HOLD_REPLY is not possible.
+ */
+struct proxy *proxy_start_postgres(const char *path, const char *server_path);
+int proxy_port(const struct proxy *proxy);
+
 void proxy_end(struct proxy *proxy);
 const char *proxy_url(const struct proxy *proxy);
 const char *proxy_tcp_url(const struct proxy *proxy);
@@ -83,6 +91,7 @@ void proxy_lead_to(struct proxy *proxy, const struct server *server);
 
 /* Directs new connections to this server; open ones stay. */
 void proxy_lead_new_to(struct proxy *proxy, const struct server *server);
+void proxy_lead_new_to_path(struct proxy *proxy, const char *server_path);
 
 /* Closes all connections before it returns. Data held in them is lost. */
 void proxy_cut(struct proxy *proxy);

@@ -27,7 +27,8 @@ struct proxy_orders {
     int trickle[2];       /* bytes per millisecond and connection; 0: no limit */
     char servers[2][108]; /* paths; `server` says which one leads to the server */
     int server;
-    int port;      /* raw: the server's port, instead of the path; 0: not raw */
+    int port; /* raw: the server's port, instead of the path; 0: not raw */
+    int is_postgres;
     int cut_order; /* counted up by the test ... */
     int is_refusing;
     int pass_order;

@@ -256,6 +256,76 @@ static void pass_reply(struct link *link, const char *data, size_t size)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
+/* The end of a message of PostgreSQL's server: a letter, and a length that counts itself.  0: incomplete. */
+static size_t message_end(const char *data, size_t size, size_t at)
+{
+    uint32_t length;
+
+    if (size - at < 1 + sizeof length)
+        return 0;
+    memcpy(&length, data + at + 1, sizeof length);
+    length = ntohl(length);
+    return size - at - 1 < length ? 0 : at + 1 + length;
+}
+
+/* What a client has sent at once, with all statements of a pipeline, or a part of it. */
+static void pass_statements(struct link *link, const char *data, size_t size)
+{
+    bool is_struck = orders->fault > PROXY_HOLD_REPLY && takes_fault(link, data, size);
+
+    if (link->is_mute)
+        return;
+    if (is_struck)
+        note_hit();
+    if (!is_struck)
+        put(link, UP, data, size, false);
+    else if (orders->fault == PROXY_SWALLOW_COMMAND)
+        link->is_mute = true;
+    else
+        put(link, UP, data, orders->fault == PROXY_CUT_COMMAND ? 0 : size / 2, true);
+}
+
+/* Notices are messages of the inbox, all others are replies. */
+static void pass_result(struct link *link, const char *data, size_t size)
+{
+    bool is_struck;
+
+    if (link->is_mute)
+        return;
+    link->is_inbox = data[0] == 'A';
+    is_struck = orders->fault < PROXY_HOLD_REPLY && takes_fault(link, data, size);
+    if (is_struck)
+        note_hit();
+    if (!is_struck)
+        put(link, DOWN, data, size, false);
+    else if (orders->fault != PROXY_SWALLOW_REPLY)
+        put(link, DOWN, data, orders->fault == PROXY_CUT_MID_REPLY ? size / 2 : 0, true);
+    else
+        link->is_mute = !link->is_inbox;
+    link->is_inbox = false;
+}
+
+static size_t pass_one(struct link *link, int way, const char *data, size_t size, size_t at)
+{
+    size_t end;
+
+    if (orders->is_postgres)
+        end = way == UP ? size : message_end(data, size, at);
+    else
+        end = value_end(data, size, at);
+    if (end <= at)
+        return 0;
+    if (orders->is_postgres && way == UP)
+        pass_statements(link, data + at, end - at);
+    else if (orders->is_postgres)
+        pass_result(link, data + at, end - at);
+    else if (way == UP)
+        pass_command(link, data + at, end - at);
+    else
+        pass_reply(link, data + at, end - at);
+    return end;
+}
+
 /* Reads what is available, and passes on whole values. */
 static void take(struct link *link, int way)
 {
@@ -278,20 +348,15 @@ static void take(struct link *link, int way)
     memcpy(unread + link->unread_size[way], bytes, (size_t)count);
     link->unread[way] = unread;
     link->unread_size[way] += (size_t)count;
-    while ((end = value_end(unread, link->unread_size[way], at))) {
-        if (way == UP)
-            pass_command(link, unread + at, end - at);
-        else
-            pass_reply(link, unread + at, end - at);
+    while ((end = pass_one(link, way, unread, link->unread_size[way], at)))
         at = end;
-    }
     link->unread_size[way] -= at;
     memmove(unread, unread + at, link->unread_size[way]);
 }
 
 static bool is_held(const struct link *link, int way)
 {
-    int side = link->is_inbox ? PROXY_INBOX : PROXY_COMMANDS;
+    int side = orders->is_postgres ? PROXY_ALL : link->is_inbox ? PROXY_INBOX : PROXY_COMMANDS;
 
     return (proxy_get(orders->hold[way]) & side) || (way == DOWN && link->is_held);
 }
