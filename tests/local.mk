@@ -826,6 +826,9 @@ group_tests = \
     tests/groups/chaos/test_quorum.sh \
     tests/groups/chaos/test_slots.sh \
     tests/groups/chaos/test_switches.sh
+if HAVE_POSTGRES
+group_tests += tests/groups/chaos/test_databases.sh
+endif
 endif
 tests/groups/%.sh:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo 'exec tests/$*' >$@
@@ -865,6 +868,15 @@ tests_chaos_libclocks_la_SOURCES = tests/chaos/clocks.c
 chaos_libs = tests/chaos/libchaos.la tests/chaos/libclocks.la
 $(chaos_tests) $(group_programs): private LDADD = $(chaos_libs) $(test_libs) libdmutex/libdmutex.la
 $(chaos_tests) $(group_programs): $(chaos_libs)
+# PostgreSQL in place of Redis
+if HAVE_POSTGRES
+postgres_group_programs = tests/chaos/test_databases
+group_programs += $(postgres_group_programs)
+tests_chaos_test_databases_SOURCES = tests/chaos/test_databases.c tests/chaos/databases.c tests/chaos/databases.h
+tests_chaos_test_databases_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_chaos_test_databases_LDADD = $(chaos_libs) tests/registers/libpg.la $(LIBPQ_LIBS) $(test_libs) libdmutex/libdmutex.la
+$(postgres_group_programs): tests/registers/libpg.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
+endif
 # with a control that takes a part of the library away
 tests_chaos_test_switches_SOURCES = tests/chaos/test_switches.c libdmutex/process/life/lifetime.c
 tests_chaos_test_switches_LDADD = $(chaos_libs) $(test_libs) $(up_to_api)
@@ -1105,8 +1117,7 @@ program_tests += $(fault_tests)
 if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
-program_tests += $(postgres_tests) $(on_postgres_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
-program_tests += $(postgres_tests) $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(postgres_tests) $(on_postgres_tests) $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
@@ -1173,7 +1184,7 @@ LONG_TIMEOUT = 7200
 long_first = $(foreach test,tests/server/test_cond_storm tests/chaos/test_chaos,$(filter $(test),$(TESTS)))
 long_sim = $(filter tests/sim/test_sim,$(TESTS))
 
-# Sentinel, Cluster and a quorum under chaos.
+# Sentinel, Cluster, a quorum and PostgreSQL under chaos.
 check-groups: all
 	$(MAKE) check TESTS='$(group_tests)' TEST_SUITE_LOG=tests/groups.log
 

@@ -9,21 +9,6 @@
 #include "masters.h"
 #include "slots.h"
 
-/*
- * A kind of fault, with functions to begin and to end it, or with two functions of a group or a Cluster.  The second is
- * NULL if the fault ends by itself.
- */
-struct fault {
-    const char *name;
-    enum faults group;
-    int weight;
-    void (*begin)(struct nemesis *);
-    void (*end)(struct nemesis *);
-    int lasts_ms; /* at most */
-    void (*strike)(struct stage *);
-    void (*heal)(struct stage *);
-};
-
 static unsigned below(struct nemesis *nemesis, unsigned limit)
 {
     return dice_below(&nemesis->stage->dice, limit);
@@ -53,7 +38,7 @@ static void kill_any(struct nemesis *nemesis)
     replace(nemesis, (int)below(nemesis, PROCESSES));
 }
 
-static void stop_owner(struct nemesis *nemesis)
+void nemesis_stop_owner(struct nemesis *nemesis)
 {
     nemesis->stopped = stage_stop_owner(nemesis->stage);
 }
@@ -274,11 +259,7 @@ static void sleep_server(struct nemesis *nemesis)
 
 /* ---- servers that come back -------------------------------------------------------------- */
 
-/*
- * Wakes an owner that was stopped while the server was replaced: other processes come to the new server first,
- * but the owner wakes so soon that the hold may still be certain.
- */
-static void wake_owner(struct nemesis *nemesis)
+void nemesis_wake_owner(struct nemesis *nemesis)
 {
     rest((int)below(nemesis, LEASE / 2));
     cont_process(nemesis);
@@ -291,10 +272,10 @@ static void restart(struct nemesis *nemesis, enum remains remains)
     stage_write_remains(nemesis->stage, remains);
     rest(remains == REMAINS_NOTHING ? 0 : (int)below(nemesis, LEASE));
     if (has_sleeper)
-        stop_owner(nemesis);
+        nemesis_stop_owner(nemesis);
     stage_restart(nemesis->stage, remains);
     if (has_sleeper)
-        wake_owner(nemesis);
+        nemesis_wake_owner(nemesis);
 }
 
 static void restart_empty(struct nemesis *nemesis)
@@ -319,9 +300,9 @@ static void promote(struct nemesis *nemesis)
     rest((int)below(nemesis, LEASE));
     stage_part(nemesis->stage);
     rest((int)below(nemesis, LEASE));
-    stop_owner(nemesis);
+    nemesis_stop_owner(nemesis);
     stage_promote(nemesis->stage);
-    wake_owner(nemesis);
+    nemesis_wake_owner(nemesis);
 }
 
 /* ---- servers that change places, and no connection ends ---------------------------------- */
@@ -334,14 +315,14 @@ static void change_places(struct nemesis *nemesis, void (*change)(struct stage *
     if (!nemesis->stage->has_follower)
         stage_follow(nemesis->stage);
     if (has_sleeper)
-        stop_owner(nemesis);
+        nemesis_stop_owner(nemesis);
     change(nemesis->stage);
     if (below(nemesis, 2)) {
         rest((int)below(nemesis, 2 * LEASE));
         change(nemesis->stage);
     }
     if (has_sleeper)
-        wake_owner(nemesis);
+        nemesis_wake_owner(nemesis);
 }
 
 static void fail_over(struct nemesis *nemesis)
@@ -359,17 +340,17 @@ static void force_over(struct nemesis *nemesis)
 {
     slots_part(nemesis->stage);
     rest((int)below(nemesis, LEASE));
-    stop_owner(nemesis);
+    nemesis_stop_owner(nemesis);
     slots_force_over(nemesis->stage);
-    wake_owner(nemesis);
+    nemesis_wake_owner(nemesis);
     slots_heal(nemesis->stage);
 }
 
 static void restart_masters(struct nemesis *nemesis)
 {
-    stop_owner(nemesis);
+    nemesis_stop_owner(nemesis);
     masters_restart_all(nemesis->stage);
-    wake_owner(nemesis);
+    nemesis_wake_owner(nemesis);
 }
 
 /* ---- choice of faults -------------------------------------------------------------------- */
@@ -379,7 +360,7 @@ static void restart_masters(struct nemesis *nemesis)
 static const struct fault faults[] = {
     { "SIGKILL of an owner", FAULTS_OF_PROCESSES, 10, kill_owner, NULL, 0, NULL, NULL },
     { "SIGKILL of any process", FAULTS_OF_PROCESSES, 3, kill_any, NULL, 0, NULL, NULL },
-    { "SIGSTOP of an owner", FAULTS_OF_PROCESSES, 6, stop_owner, cont_process, LONG, NULL, NULL },
+    { "SIGSTOP of an owner", FAULTS_OF_PROCESSES, 6, nemesis_stop_owner, cont_process, LONG, NULL, NULL },
     { "SIGSTOP of any process", FAULTS_OF_PROCESSES, 2, stop_any, cont_process, LONG, NULL, NULL },
     { "connections cut", FAULTS_OF_NETWORKS, 2, cut, NULL, 0, NULL, NULL },
     { "cut after n bytes", FAULTS_OF_NETWORKS, 4, cut_within, mend_network, 200, NULL, NULL },
@@ -446,30 +427,42 @@ static const struct fault faults[] = {
 #define KINDS ((int)(sizeof faults / sizeof faults[0]))
 _Static_assert(sizeof faults / sizeof faults[0] <= FAULT_KINDS, "no room to count them");
 
-/* Chooses a fault of the given groups. */
-static const struct fault *some_fault(struct nemesis *nemesis, unsigned groups)
+/* All kinds: those of the stage's own come last. */
+static int kind_count(const struct nemesis *nemesis)
 {
-    unsigned sum = 0, luck;
+    const struct venue *venue = nemesis->stage ? nemesis->stage->venue : NULL;
 
-    for (int i = 0; i < KINDS; i++)
-        sum += faults[i].group & groups ? (unsigned)faults[i].weight : 0;
-    luck = below(nemesis, sum);
-    for (int i = 0; i < KINDS; i++) {
-        unsigned weight = faults[i].group & groups ? (unsigned)faults[i].weight : 0;
-
-        if (luck < weight)
-            return &faults[i];
-        luck -= weight;
-    }
-    return NULL;
+    return KINDS + (venue ? venue->fault_count : 0);
 }
 
-static struct strike *begin(struct nemesis *nemesis, const struct fault *fault)
+static const struct fault *kind(const struct nemesis *nemesis, int number)
 {
+    return number < KINDS ? &faults[number] : &nemesis->stage->venue->faults[number - KINDS];
+}
+
+/* Chooses a kind of fault of the given groups. */
+static int some_kind(struct nemesis *nemesis, unsigned groups)
+{
+    unsigned sum = 0, luck;
+    int number = -1;
+
+    for (int i = 0; i < kind_count(nemesis); i++)
+        sum += kind(nemesis, i)->group & groups ? (unsigned)kind(nemesis, i)->weight : 0;
+    for (luck = below(nemesis, sum) + 1; luck > 0;) {
+        unsigned weight = kind(nemesis, ++number)->group & groups ? (unsigned)kind(nemesis, number)->weight : 0;
+
+        luck -= luck < weight ? luck : weight;
+    }
+    return number;
+}
+
+static struct strike *begin(struct nemesis *nemesis, int number)
+{
+    const struct fault *fault = kind(nemesis, number);
     struct strike *strike = &nemesis->strikes[nemesis->strike_count++ % STRIKES];
 
     *strike = (struct strike){ .name = fault->name, .began_ns = history_now_ns() };
-    nemesis->counts[fault - faults]++;
+    nemesis->counts[number]++;
     if (fault->begin)
         fault->begin(nemesis);
     else
@@ -477,8 +470,10 @@ static struct strike *begin(struct nemesis *nemesis, const struct fault *fault)
     return strike;
 }
 
-static void end(struct nemesis *nemesis, const struct fault *fault, struct strike *strike)
+static void end(struct nemesis *nemesis, int number, struct strike *strike)
 {
+    const struct fault *fault = kind(nemesis, number);
+
     if (fault->lasts_ms)
         rest((int)below(nemesis, (unsigned)fault->lasts_ms));
     if (fault->end)
@@ -499,12 +494,12 @@ static unsigned others(const struct nemesis *nemesis, const struct fault *fault)
 
 void nemesis_strike(struct nemesis *nemesis)
 {
-    const struct fault *fault = some_fault(nemesis, nemesis->allowed);
-    unsigned also = others(nemesis, fault);
+    int fault = some_kind(nemesis, nemesis->allowed);
+    unsigned also = others(nemesis, kind(nemesis, fault));
     struct strike *strike = begin(nemesis, fault);
 
     if (also && below(nemesis, 2)) {
-        const struct fault *other = some_fault(nemesis, also);
+        int other = some_kind(nemesis, also);
 
         rest((int)below(nemesis, LEASE / 4));
         end(nemesis, other, begin(nemesis, other));
@@ -517,16 +512,16 @@ long nemesis_sum(const struct nemesis *nemesis)
 {
     long sum = 0;
 
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i < kind_count(nemesis); i++)
         sum += nemesis->counts[i];
     return sum;
 }
 
 void nemesis_print(const struct nemesis *nemesis)
 {
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; i < kind_count(nemesis); i++) {
         if (nemesis->counts[i])
-            print_message("#   %6ld %s\n", nemesis->counts[i], faults[i].name);
+            print_message("#   %6ld %s\n", nemesis->counts[i], kind(nemesis, i)->name);
     }
 }
 

@@ -144,7 +144,9 @@ static void print_keys(struct stage *stage)
 {
     for (int i = 0; stage->masters && i < stage->masters->count; i++)
         print_keys_of(stage->masters->servers[i]->side);
-    if (!stage->cluster && !stage->masters)
+    if (stage->venue)
+        stage->venue->print(stage);
+    else if (!stage->cluster && !stage->masters)
         print_keys_of(stage_side(stage));
     for (int i = 0; stage->cluster && i < stage->cluster->count; i++)
         print_keys_of(stage->cluster->nodes[i]->side);

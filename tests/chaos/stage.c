@@ -99,6 +99,10 @@ static void write_url(const struct stage *stage, int host, char *ret_url, size_t
         masters_write_url(stage, host, ret_url, size);
         return;
     }
+    if (stage->venue) {
+        stage->venue->write_url(stage, host, ret_url, size);
+        return;
+    }
     url = host % 2 ? proxy_tcp_url(stage->proxies[host]) : proxy_url(stage->proxies[host]);
     snprintf(link, sizeof link, "unix://%s", stage->link);
     if (stage->link[0] && host == HOSTS - 1)
@@ -371,6 +375,12 @@ void stage_begin_quorum(struct stage *stage, int servers, bool has_grace, const 
     begin_all(stage, stage->masters->folder);
 }
 
+void stage_begin_venue(struct stage *stage, const char *folder)
+{
+    stage->has_device = is_isolated;
+    begin_all(stage, folder);
+}
+
 static void end_servers(struct stage *stage)
 {
     for (int i = 0; i < HOSTS; i++)
@@ -406,6 +416,8 @@ void stage_end(struct stage *stage)
         slots_end(stage);
     else if (stage->masters)
         masters_end(stage);
+    else if (stage->venue)
+        stage->venue->end(stage);
     else
         end_servers(stage);
     history_free(stage->history);

@@ -20,6 +20,20 @@
 #define PROCESSES 6
 #define LEASE 500
 
+struct stage;
+struct fault;
+
+/* What a stage with a store of another kind brings with it. */
+struct venue {
+    /* Writes the URL for the processes of a host. */
+    void (*write_url)(const struct stage *stage, int host, char *ret_url, size_t size);
+    /* Prints what the store has, after a waiter has waited forever. */
+    void (*print)(struct stage *stage);
+    void (*end)(struct stage *stage);
+    const struct fault *faults; /* of its own */
+    int fault_count;
+};
+
 /* A place for a process; a new process follows a killed process. */
 struct place {
     pid_t pid; /* 0: no process */
@@ -39,10 +53,12 @@ struct stage {
     struct sentinels *group; /* in place of the servers and the proxies, or NULL; the master is an index of its data */
     struct cluster *cluster; /* likewise, or NULL; `master` means nothing */
     int parted_slot, parted_replica;
-    int cut_host;            /* of a group's hosts (lib/hosts.h), cut off from the others; -1: none */
-    struct masters *masters; /* likewise, with networks, or NULL */
-    char options[80];        /* of the URL of the group, the Cluster or the quorum */
-    unsigned lease_ms;       /* of all mutexes; 0: LEASE */
+    int cut_host;              /* of a group's hosts (lib/hosts.h), cut off from the others; -1: none */
+    struct masters *masters;   /* likewise, with networks, or NULL */
+    const struct venue *venue; /* likewise, or NULL; its data: */
+    struct databases *databases;
+    char options[80];  /* of the URL of the group, the Cluster or the quorum */
+    unsigned lease_ms; /* of all mutexes; 0: LEASE */
     bool has_grace;
     bool hands_on;   /* this round's processes hand mutexes on, and keep leases */
     bool has_device; /* a separate loopback device, to take down */
@@ -73,6 +89,9 @@ void stage_begin_cluster(struct stage *stage, int timeout_ms, bool has_grace, co
 
 /* The same with a quorum (masters.h) of `servers` servers. */
 void stage_begin_quorum(struct stage *stage, int servers, bool has_grace, const char *options);
+
+/* The same with another kind of store, which has begun in this folder. */
+void stage_begin_venue(struct stage *stage, const char *folder);
 
 /* Gives the last host a symbolic link as address, in place of the proxy. */
 void stage_link(struct stage *stage);

@@ -8,11 +8,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../lib/testlib.h"
+
+#define CHILDREN 100 /* of a postmaster, at most */
 
 static const char *program_folder(void)
 {
@@ -78,21 +81,21 @@ static pid_t spawn(const struct pgserver *server, const char *const *arguments)
     return pid;
 }
 
-static void run(const struct pgserver *server, const char *program, const char *const *rest)
-{
-    const char *arguments[24] = { program };
-
-    for (int i = 0; rest[i]; i++)
-        arguments[i + 1] = rest[i];
-    assert_int_equal(keeper_reap(spawn(server, arguments)), 0);
-}
-
 static const char *program(const char *name)
 {
     static char path[512];
 
     snprintf(path, sizeof path, "%s/%s", program_folder(), name);
     return path;
+}
+
+int pgserver_run(const struct pgserver *server, const char *name, const char *const *arguments)
+{
+    const char *all[24] = { program(name) };
+
+    for (int i = 0; arguments[i]; i++)
+        all[i + 1] = arguments[i];
+    return keeper_reap(spawn(server, all));
 }
 
 static void append(const struct pgserver *server, const char *file, const char *text)
@@ -157,14 +160,15 @@ void pgserver_restart(struct pgserver *server)
 struct pgserver *pgserver_start(void)
 {
     struct pgserver *server = make();
-    const char *const arguments[] = { "-D",        "data",       "-A", "trust", "-U", "postgres",
-                                      "--no-sync", "--locale=C", "-E", "UTF8",  NULL };
+    const char *const arguments[] = { "-D",         "data", "-A",   "trust",           "-U", "postgres", "--no-sync",
+                                      "--locale=C", "-E",   "UTF8", "--wal-segsize=1", NULL };
     char text[512];
 
-    run(server, program("initdb"), arguments);
+    assert_int_equal(pgserver_run(server, "initdb", arguments), 0);
     snprintf(text, sizeof text,
              "listen_addresses = ''\nunix_socket_directories = '%s'\nshared_buffers = 8MB\nmax_connections = 40\n"
              "hot_standby = on\nmax_wal_senders = 4\nwal_keep_size = 64MB\nrestart_after_crash = on\n"
+             "wal_retrieve_retry_interval = 100ms\n"
              "dynamic_shared_memory_type = mmap\n",
              server->folder);
     append(server, "data/postgresql.conf", text);
@@ -202,10 +206,11 @@ const char *pgserver_use_tls(struct pgserver *server, const char *certificate, c
 struct pgserver *pgserver_start_standby(const struct pgserver *primary)
 {
     struct pgserver *server = make();
-    const char *const arguments[] = { "-D", "data", "-h", primary->folder, "-U", "postgres", "-R", "-c", "fast", NULL };
+    const char *const arguments[] = { "-D",   "data", "-h", primary->folder, "-U", "postgres", "-R", "-c",
+                                      "fast", "-N",   NULL };
     char text[128];
 
-    run(server, program("pg_basebackup"), arguments);
+    assert_int_equal(pgserver_run(server, "pg_basebackup", arguments), 0);
     snprintf(text, sizeof text, "unix_socket_directories = '%s'\n", server->folder);
     append(server, "data/postgresql.conf", text);
     pgserver_restart(server);
@@ -226,6 +231,83 @@ void pgserver_kill(struct pgserver *server)
     server->pid = 0;
 }
 
+static void signal_children(const pid_t *children, int number)
+{
+    for (; *children; children++)
+        kill(*children, number);
+}
+
+static bool have_ended(const pid_t *children)
+{
+    while (*children && kill(*children, 0) < 0)
+        children++;
+    return *children == 0;
+}
+
+/* The postmaster must be stopped, or it may start more of them.  `ret_children` ends with 0. */
+static void list_children(const struct pgserver *server, pid_t ret_children[CHILDREN])
+{
+    char path[64];
+    FILE *file;
+    int count = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", server->pid, server->pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    while (count < CHILDREN - 1 && fscanf(file, "%d", &ret_children[count]) == 1)
+        count++;
+    ret_children[count] = 0;
+    fclose(file);
+}
+
+void pgserver_stop(struct pgserver *server)
+{
+    pid_t children[CHILDREN];
+
+    kill(server->pid, SIGSTOP);
+    assert_int_equal(waitpid(server->pid, NULL, WUNTRACED), server->pid);
+    list_children(server, children);
+    signal_children(children, SIGSTOP);
+}
+
+/* The postmaster last: it is not to see that a child goes on before all do. */
+void pgserver_cont(struct pgserver *server)
+{
+    pid_t children[CHILDREN];
+
+    list_children(server, children);
+    signal_children(children, SIGCONT);
+    kill(server->pid, SIGCONT);
+}
+
+void pgserver_crash(struct pgserver *server)
+{
+    pid_t children[CHILDREN];
+
+    pgserver_stop(server);
+    list_children(server, children);
+    signal_children(children, SIGKILL);
+    kill(server->pid, SIGKILL);
+    keeper_reap(server->pid);
+    server->pid = 0;
+    wait_until(have_ended(children));
+    disconnect(server);
+}
+
+static bool has_hung_up(struct pgserver *server)
+{
+    PQclear(PQexec(server->admin, ""));
+    return PQstatus(server->admin) == CONNECTION_BAD;
+}
+
+void pgserver_await(struct pgserver *server)
+{
+    wait_until(has_hung_up(server));
+    disconnect(server);
+    wait_until(is_up(server));
+    PQsetNoticeProcessor(server->admin, be_quiet, NULL);
+}
+
 void pgserver_shutdown(struct pgserver *server)
 {
     disconnect(server);
@@ -239,7 +321,25 @@ void pgserver_promote(struct pgserver *server)
     assert_string_equal(pgserver_sql(server, "SELECT pg_promote(true, 60)"), "t");
 }
 
-/* A server that is killed would leave a segment of shared memory in the kernel. */
+/* A server that was killed has left a segment of shared memory in the kernel: the last numbers of the 7th line. */
+static void remove_segment(const struct pgserver *server)
+{
+    char path[64], line[256] = "";
+    FILE *file;
+    int id;
+
+    snprintf(path, sizeof path, "%s/data/postmaster.pid", server->folder);
+    file = fopen(path, "re");
+    for (int i = 0; file && i < 7; i++) {
+        if (!fgets(line, sizeof line, file))
+            line[0] = '\0';
+    }
+    if (file)
+        fclose(file);
+    if (sscanf(line, "%*u %d", &id) == 1)
+        shmctl(id, IPC_RMID, NULL);
+}
+
 void pgserver_end(struct pgserver *server)
 {
     if (server->pid) {
@@ -247,6 +347,8 @@ void pgserver_end(struct pgserver *server)
         kill(server->pid, SIGCONT);
         kill(server->pid, SIGQUIT);
         keeper_reap(server->pid);
+    } else {
+        remove_segment(server);
     }
     keeper_remove_folder(server->folder);
     free(server);

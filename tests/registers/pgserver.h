@@ -32,10 +32,17 @@ const char *pgserver_use_tls(struct pgserver *server, const char *certificate, c
 struct pgserver *pgserver_start_standby(const struct pgserver *primary);
 /* SIGKILL to the postmaster; its processes follow. */
 void pgserver_kill(struct pgserver *server);
+/* SIGKILL to all its processes at once, as when a machine is lost. */
+void pgserver_crash(struct pgserver *server);
+/* SIGSTOP and SIGCONT to all of them. */
+void pgserver_stop(struct pgserver *server);
+void pgserver_cont(struct pgserver *server);
 /* Disconnects all, and ends cleanly. */
 void pgserver_shutdown(struct pgserver *server);
 /* Starts it again. */
 void pgserver_restart(struct pgserver *server);
+/* After SIGKILL to one of its processes: waits until it has ended all sessions and recovered. */
+void pgserver_await(struct pgserver *server);
 /* Makes a primary of a standby, and waits for it. */
 void pgserver_promote(struct pgserver *server);
 void pgserver_end(struct pgserver *server);
@@ -45,6 +52,9 @@ const char *pgserver_sql(struct pgserver *server, const char *format, ...) __att
 /* The same on a connection of the test's own. */
 const char *pgserver_sql_by(PGconn *connection, const char *format, ...) __attribute__((format(printf, 2, 3)));
 PGconn *pgserver_connect(const struct pgserver *server, const char *user);
+
+/* Runs one of PostgreSQL's programs in the server's folder; `arguments` end with NULL.  Returns the wait status. */
+int pgserver_run(const struct pgserver *server, const char *name, const char *const *arguments);
 
 /* A pgbouncer before the server; `mode`: "transaction" or "session".  The URL is valid until the next. */
 pid_t pgbouncer_start(const struct pgserver *server, const char *mode, const char **ret_url);
