@@ -109,6 +109,8 @@ libdmutex_libcore_la_SOURCES = \
     libdmutex/core/answer.h \
     libdmutex/core/hold.c \
     libdmutex/core/hold.h \
+    libdmutex/core/line.c \
+    libdmutex/core/line.h \
     libdmutex/core/quorum.c \
     libdmutex/core/quorum.h \
     libdmutex/core/tenure.c \
@@ -516,17 +518,14 @@ libdmutex_libprocess_la_SOURCES = \
     libdmutex/process/calls/wait.h \
     libdmutex/process/claims/alarm.c \
     libdmutex/process/claims/alarm.h \
+    libdmutex/process/claims/claim.c \
+    libdmutex/process/claims/claim.h \
     libdmutex/process/claims/due.c \
     libdmutex/process/claims/due.h \
     libdmutex/process/claims/ending.c \
     libdmutex/process/claims/ending.h \
     libdmutex/process/claims/fast.c \
     libdmutex/process/claims/fast.h \
-    libdmutex/process/claims/leave.c \
-    libdmutex/process/claims/leave.h \
-    libdmutex/process/claims/line.c \
-    libdmutex/process/claims/line.h \
-    libdmutex/process/claims/line_parts.h \
     libdmutex/process/claims/metrics_due.c \
     libdmutex/process/claims/metrics_due.h \
     libdmutex/process/claims/process.c \

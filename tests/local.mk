@@ -31,6 +31,7 @@ unit_core_tests = \
     tests/unit/test_hold_return \
     tests/unit/test_hold_store \
     tests/unit/test_hold_walk \
+    tests/unit/test_line \
     tests/unit/test_quorum_attempt \
     tests/unit/test_quorum_held \
     tests/unit/test_tenure
@@ -723,7 +724,7 @@ sim_sources = \
     tests/sim/world.h
 sim_wraps = \
     -Wl,--wrap=dm_hold_look_at \
-    -Wl,--wrap=dm_line_take_back \
+    -Wl,--wrap=dm_claim_take_back \
     -Wl,--wrap=dm_hold_send \
     -Wl,--wrap=dm_hold_step \
     -Wl,--wrap=dm_master_watch_is_fresh \

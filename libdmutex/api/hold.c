@@ -10,7 +10,7 @@
 #include "base/rank.h"
 #include "dmutex/mutex.h"
 #include "process/calls/release.h"
-#include "process/claims/line.h"
+#include "process/claims/claim.h"
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
@@ -225,8 +225,8 @@ static void count_own_waiters(struct dm_runtime *runtime, const struct dm_name *
     if (strcmp(info->shown.owner, runtime->ident.uuid) != 0)
         return;
     dm_state_lock();
-    if (name->line.claim)
-        dm_line_count_seats(name->line.claim, dm_clock_boot_ns(), &crowd);
+    if (name->line.tenure)
+        dm_claim_count_seats(dm_claim_of(name->line.tenure), dm_clock_boot_ns(), &crowd);
     dm_state_unlock();
     info->shown.waiters += crowd.count - info->crowd;
 }

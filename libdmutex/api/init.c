@@ -8,7 +8,6 @@
 #include "base/rank.h"
 #include "dmutex/mutex.h"
 #include "process/calls/release.h"
-#include "process/claims/leave.h"
 #include "process/claims/steps.h"
 #include "process/keep/returns.h"
 #include "process/life/runtime.h"
@@ -127,7 +126,7 @@ static int take_record(struct dm_runtime *runtime, const struct dm_target *targe
     if (!name && (target->is_anonymous ? is_used : target->is_robust))
         name = dm_registry_name(&runtime->registry, target->key);
     if (name) {
-        dm_line_end_keeping(runtime, name);
+        dm_step_end_keeping(runtime, name);
         dm_registry_pin(name); /* pinned first, because closing a lost hold may free a record that is to be forgotten */
         close_lost(runtime, name);
         if (is_used_here(name)) {

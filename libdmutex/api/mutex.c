@@ -10,13 +10,13 @@
 #include "base/probe.h"
 #include "process/calls/release.h"
 #include "process/claims/fast.h"
-#include "process/claims/leave.h"
+#include "process/claims/steps.h"
 
 /* Undoes a wrong turn of the fast path, into another mutex or past the end of a hold. */
 static void put_back(void)
 {
     dm_state_lock();
-    dm_line_put_back(dm_runtime_peek());
+    dm_step_put_back(dm_runtime_peek());
     dm_state_unlock();
 }
 

@@ -113,15 +113,6 @@ enum dm_want dm_hold_wants(const struct dm_hold *hold, int64_t now_ns)
     return want;
 }
 
-int64_t dm_hold_next_ns(const struct dm_hold *hold)
-{
-    int64_t next_ns = DM_NEVER;
-
-    for (enum dm_want want = 0; want < DM_WANTS_ACQUIRE; want++)
-        next_ns = dm_min64(next_ns, dm_hold_due_ns(hold, want));
-    return next_ns;
-}
-
 /* ---- certainty --------------------------------------------------------------------------- */
 
 /*

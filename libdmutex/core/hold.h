@@ -227,9 +227,6 @@ enum dm_want dm_hold_wants(const struct dm_hold *hold, int64_t now_ns);
 /* When the hold wants this; DM_NEVER: not at all, or it is on the way. */
 int64_t dm_hold_due_ns(const struct dm_hold *hold, enum dm_want want);
 
-/* When the hold next wants something that is not the thread's task; DM_NEVER: nothing. */
-int64_t dm_hold_next_ns(const struct dm_hold *hold);
-
 /*
  * When to renew a hold that was confirmed by a request sent at `sent_ns`: a third of the lease later, minus up to a
  * 24th of the lease that depends on the attempt's serial, so that holds which began together do not stay together.

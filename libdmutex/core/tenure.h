@@ -36,6 +36,8 @@
 #define DM_TENURE_HOLDS_MORE 64u
 #define DM_TENURE_NS_MORE (10 * DM_NS_PER_MS)
 
+#define DM_TENURE_NEVER_KEPT UINT32_MAX
+
 /* The two low bits of a word. */
 enum {
     DM_TENURE_OPEN = 1, /* a thread may enter without the state lock if nobody is inside */
@@ -45,8 +47,6 @@ enum {
 
 /* Names are compared in pieces of this size. */
 #define DM_TENURE_WORD sizeof(uint64_t)
-
-struct dm_claim;
 
 struct dm_tenure {
     uint64_t word;      /* atomic: serial of the thread inside << 2, and the two bits */
@@ -61,48 +61,24 @@ struct dm_tenure {
     uint32_t hash; /* atomic: of the key; checked before a swap, so that another name in the same place is left alone */
 
     /* Under the state lock. */
-    struct dm_claim *claim; /* NULL: in the pool */
+    struct dm_hold *hold;   /* the claim's; NULL: in the pool */
     struct dm_tenure *next; /* in the pool */
     uint32_t linger_ms;     /* the longest that an object has asked for */
     uint32_t kept_number;   /* the number of the hold after which the tenure was first kept */
-    bool is_kept;           /* kept at least once: kept_number counts */
-    bool is_bounded;        /* another process waits: `last` and `bound_ns` are the bound */
-    int64_t bound_ns;       /* the end of the bound; DM_NEVER: none */
+    int64_t bound_ns;       /* the end of the bound, which `last` has, too; DM_NEVER: no other process waits */
 } __attribute__((__aligned__(64)));
-
-/* What becomes of the hold at an unlock. */
-enum dm_next {
-    DM_NEXT_PASS,     /* to the first seat of the line, whose thread is made the one inside before it is woken */
-    DM_NEXT_WAKE,     /* to nobody; the first seat is woken, and competes */
-    DM_NEXT_KEEP,     /* to nobody; the process keeps the lease */
-    DM_NEXT_GIVE_BACK /* to the store */
-};
-
-/* The circumstances of an unlock. */
-struct dm_leave {
-    bool is_robust;
-    bool has_seat;    /* a thread of this process waits */
-    bool is_starving; /* the first seat was woken in vain for too long */
-    bool is_wanted;   /* another process waits */
-    bool may_keep;    /* the store can ask for the lease, and has not asked too soon the last times */
-    int64_t now_ns;
-};
 
 /* The size of a name with its NUL, rounded up to whole words. */
 size_t dm_tenure_name_size(const char *name);
 
-/* Starts a tenure for a claim: closed, with nobody inside. */
-void dm_tenure_init(struct dm_tenure *tenure, struct dm_claim *claim, const char *key, uint32_t hash,
-                    uint32_t lease_ms);
+/* Starts a tenure for the hold of a claim: closed, with nobody inside. */
+void dm_tenure_init(struct dm_tenure *tenure, struct dm_hold *hold, const char *key, uint32_t hash, uint32_t lease_ms);
 
 /* Another process waits: starts the bound, unless it has begun. */
 void dm_tenure_bound(struct dm_tenure *tenure, int64_t now_ns);
 
 /* True if no more threads may enter: the numbers are used up, or the bound is reached. */
 bool dm_tenure_is_over(const struct dm_tenure *tenure, int64_t now_ns);
-
-/* Decides at an unlock; first match wins. */
-enum dm_next dm_tenure_next(const struct dm_tenure *tenure, const struct dm_leave *leave);
 
 /* ---- the word ---------------------------------------------------------------------------- */
 

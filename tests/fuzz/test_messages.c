@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 #include "process/claims/alarm.h"
-#include "process/claims/line.h"
+#include "process/claims/claim.h"
 #include "process/claims/steps.h"
 #include "process/keep/inbox.h"
 #include "store/drivers.h"
@@ -180,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         dm_state_unlock();
     }
     dm_state_lock();
-    dm_line_drop_all(&runtime.registry);
+    dm_claim_drop_all(&runtime.registry);
     dm_registry_empty(&runtime.registry);
     dm_state_unlock();
     free(lines);

@@ -596,7 +596,7 @@ inline post_mark(p)
     line.is_marked = 1
 }
 
-/* dm_line_publish(): at the end of each section. */
+/* dm_line_settle(): at the end of each section. */
 inline publish(p)
 {
     if

@@ -10,7 +10,7 @@ static void read_claim(const struct dm_claim *claim, struct line_state *ret_stat
 {
     ret_state->has_claim = true;
     ret_state->phase = claim->hold.phase;
-    ret_state->is_bounded = claim->tenure->is_bounded;
+    ret_state->is_bounded = claim->tenure->bound_ns != DM_NEVER;
     ret_state->is_over = dm_tenure_is_over(claim->tenure, dm_clock_boot_ns());
 }
 
@@ -28,8 +28,8 @@ struct line_state line_state_of(const char *name)
         state.seats++;
     if (record) {
         state.is_starving = record->line.is_starving;
-        if (record->line.claim)
-            read_claim(record->line.claim, &state);
+        if (record->line.tenure)
+            read_claim(dm_claim_of(record->line.tenure), &state);
     }
     dm_state_unlock();
     return state;

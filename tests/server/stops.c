@@ -4,7 +4,7 @@
 #include "api/object.h"
 #include "base/rank.h"
 #include "base/self.h"
-#include "process/claims/line_parts.h"
+#include "process/claims/claim.h"
 #include "process/claims/registry.h"
 #include "process/keep/inbox.h"
 #include "stores/redis/parts.h"

@@ -50,8 +50,8 @@ void __real_dm_tenure_bound(struct dm_tenure *tenure, int64_t now_ns);
 void __wrap_dm_tenure_bound(struct dm_tenure *tenure, int64_t now_ns);
 void __wrap_dm_tenure_bound(struct dm_tenure *tenure, int64_t now_ns)
 {
-    if (!tenure->is_bounded) {
-        __atomic_store_n(&bounded, dm_claim_token(tenure->claim), __ATOMIC_RELEASE);
+    if (tenure->bound_ns == DM_NEVER) {
+        __atomic_store_n(&bounded, dm_claim_token(dm_claim_of(tenure)), __ATOMIC_RELEASE);
         __atomic_add_fetch(&bounds, 1, __ATOMIC_RELAXED);
     }
     __real_dm_tenure_bound(tenure, now_ns);

@@ -233,7 +233,7 @@ void check_told_death(const struct dm_claim *claim)
 
 void check_misled(struct thread *thread, const struct dm_tenure *tenure)
 {
-    const struct dm_claim *claim = tenure->claim;
+    const struct dm_claim *claim = dm_claim_of(tenure);
     uint64_t could_go_out = thread->self.serial << DM_TENURE_SHIFT | DM_TENURE_OPEN;
 
     if (!claim || claim->hold.phase != DM_HELD)

@@ -78,13 +78,13 @@ void __wrap_dm_hold_look_at(struct dm_hold *hold, int64_t look_ns)
 }
 
 /* Called by the linker's --wrap when a process exits. */
-void __real_dm_line_take_back(struct dm_claim *claim);
-void __wrap_dm_line_take_back(struct dm_claim *claim);
+void __real_dm_claim_take_back(struct dm_claim *claim);
+void __wrap_dm_claim_take_back(struct dm_claim *claim);
 
-void __wrap_dm_line_take_back(struct dm_claim *claim)
+void __wrap_dm_claim_take_back(struct dm_claim *claim)
 {
     if (defect != LINE_TAKES_NONE_BACK)
-        __real_dm_line_take_back(claim);
+        __real_dm_claim_take_back(claim);
 }
 
 /* Called by the linker's --wrap when a request goes out. */

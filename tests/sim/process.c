@@ -10,8 +10,8 @@
 #include "check.h"
 #include "fiber.h"
 #include "plain.h"
+#include "process/claims/claim.h"
 #include "process/claims/fast.h"
-#include "process/claims/line.h"
 #include "process/keep/gate.h"
 #include "process/keep/pump.h"
 #include "process/life/exit.h"
@@ -396,7 +396,7 @@ static bool let_go(struct dm_name *name, void *user)
 static void free_registry(struct dm_registry *registry)
 {
     check_begin_look();
-    dm_line_drop_all(registry);
+    dm_claim_drop_all(registry);
     dm_registry_search(registry, let_go, NULL);
     dm_registry_empty(registry);
     check_end_look();

@@ -13,7 +13,7 @@
 #include "process/calls/condition.h"
 #include "process/calls/release.h"
 #include "process/claims/fast.h"
-#include "process/claims/leave.h"
+#include "process/claims/steps.h"
 #include "world.h"
 
 /* The current work of a thread, for checks and for messages. */
@@ -199,7 +199,7 @@ static void put_back(struct thread *thread)
     thread->misled_token = 0;
     dm_state_lock();
     thread->is_seen_inside = false;
-    dm_line_put_back(runtime());
+    dm_step_put_back(runtime());
     dm_state_unlock();
 }
 

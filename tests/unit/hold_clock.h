@@ -65,6 +65,16 @@ static inline enum dm_want wants(int64_t ms)
     return dm_hold_wants(&hold, at(ms));
 }
 
+/* When the hold next wants something that is not the thread's task; DM_NEVER: nothing. */
+static inline int64_t next_ns(void)
+{
+    int64_t next = DM_NEVER;
+
+    for (enum dm_want want = 0; want < DM_WANTS_ACQUIRE; want++)
+        next = dm_hold_due_ns(&hold, want) < next ? dm_hold_due_ns(&hold, want) : next;
+    return next;
+}
+
 static inline unsigned step(enum dm_event_kind kind, uint64_t request, const struct dm_answer *answer, int64_t ms)
 {
     return dm_hold_step(&hold, &(struct dm_event){ .kind = kind, .request = request, .answer = answer }, at(ms));

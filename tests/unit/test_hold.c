@@ -196,7 +196,7 @@ static void test_hold_polls_after_the_owners_lease_when_queued(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         begin(LEASE_MS, 0);
         assert_int_equal(say_queued(send_at(0), cases[i].position, cases[i].remaining_ms, 0), 0);
-        assert_int_equal(dm_hold_next_ns(&hold), at(cases[i].poll_ms));
+        assert_int_equal(next_ns(), at(cases[i].poll_ms));
         assert_int_equal(pass_time(cases[i].poll_ms - 1), DM_WANTS_NOTHING);
         assert_int_equal(pass_time(cases[i].poll_ms), DM_WANTS_POLL);
     }
@@ -210,7 +210,7 @@ static void test_hold_polls_once_when_no_answer_has_come(void **state)
     assert_int_equal(pass_time(201), DM_WANTS_POLL);
     send_due_at(201);
     assert_int_equal(pass_time(5000), DM_WANTS_NOTHING);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
 }
 
 /* Each step asks for a due poll until the poll is sent: a caller that lets time pass may leave polls to others. */
@@ -220,7 +220,7 @@ static void test_hold_goes_on_asking_for_a_poll_when_none_was_sent(void **state)
     say_queued(send_at(0), 1, 200, 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(pass_time(201 + i), DM_WANTS_POLL);
-        assert_int_equal(dm_hold_next_ns(&hold), at(201));
+        assert_int_equal(next_ns(), at(201));
     }
 }
 
@@ -239,7 +239,7 @@ static void test_hold_polls_again_soon_when_a_poll_failed(void **state)
         assert_int_equal(pass_time(41), DM_WANTS_POLL);
         assert_int_equal(say(DM_SAYS_NOTHING, send_due_at(41), 45), 0);
         assert_int_equal(hold.phase, DM_QUEUED);
-        assert_int_equal(dm_hold_next_ns(&hold), at(45 + cases[i].retry_ms));
+        assert_int_equal(next_ns(), at(45 + cases[i].retry_ms));
     }
 }
 
@@ -265,7 +265,7 @@ static void test_hold_polls_with_pauses_when_the_store_says_again_and_again(void
         assert_int_equal(pass_time(now_ms), DM_WANTS_POLL);
         assert_int_equal(say(DM_SAYS_AGAIN, send_due_at(now_ms), now_ms), 0);
         now_ms += i % 6 ? 0 : 50;
-        assert_int_equal(dm_hold_next_ns(&hold), at(now_ms));
+        assert_int_equal(next_ns(), at(now_ms));
     }
 }
 
@@ -275,7 +275,7 @@ static void test_hold_polls_at_once_when_told_to_ask(void **state)
     (void)state;
     say_queued(send_at(0), 1, 9000, 0);
     assert_int_equal(event_at(DM_EV_TOLD_ASK, 20), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(20));
+    assert_int_equal(next_ns(), at(20));
     assert_int_equal(pass_time(20), DM_WANTS_POLL);
 }
 
@@ -296,7 +296,7 @@ static void test_hold_renews_at_once_when_told_to_ask(void **state)
     (void)state;
     own();
     assert_int_equal(event_at(DM_EV_TOLD_ASK, 20), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(20));
+    assert_int_equal(next_ns(), at(20));
     assert_int_equal(pass_time(20), DM_WANTS_RENEW);
     assert_certain_until(CERTAIN_MS);
 }
@@ -306,10 +306,10 @@ static void test_hold_ignores_being_told_to_ask_when_it_is_over(void **state)
 {
     (void)state;
     assert_int_equal(event_at(DM_EV_TOLD_ASK, 0), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     event_at(DM_EV_CLOSED, 10);
     assert_int_equal(event_at(DM_EV_TOLD_ASK, 20), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
 }
 
 /* A waiter that the store has forgotten asks again under another serial, and keeps its place in the queue. */
@@ -342,7 +342,7 @@ static void test_hold_polls_again_when_unknown_crosses_a_later_request(void **st
     dm_hold_send(&hold, DM_WANTS_NOTHING, at(301));
     assert_int_equal(say(DM_SAYS_UNKNOWN, poll, 302), 0);
     assert_int_equal(hold.phase, DM_QUEUED);
-    assert_int_equal(dm_hold_next_ns(&hold), at(302 + RETRY_MS));
+    assert_int_equal(next_ns(), at(302 + RETRY_MS));
     assert_int_equal(say(DM_SAYS_UNKNOWN, send_due_at(302 + RETRY_MS), 400), DM_DO_WAKE | DM_DO_NEW_SERIAL);
 }
 
@@ -384,7 +384,7 @@ static void test_hold_stays_over_when_refused(void **state)
         assert_true(say(refusals[i], request, 1) & DM_DO_WAKE);
         assert_int_equal(hold.phase, DM_OVER);
         assert_int_equal(hold.refusal, refusals[i]);
-        assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+        assert_int_equal(next_ns(), DM_NEVER);
         assert_int_equal(grant(request, 2), 0);
         assert_int_equal(wants(2), DM_WANTS_RELEASE);
         assert_int_equal(hold.phase, DM_RETURNING);

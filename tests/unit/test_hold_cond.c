@@ -44,7 +44,7 @@ static void test_hold_polls_every_third_of_its_lease_when_it_waits(void **state)
     assert_true(dm_hold_is_waiting(&hold));
     assert_false(dm_hold_is_certain(&hold, at(2)));
     for (int polls = 0; polls < 4; polls++) {
-        assert_int_equal(dm_hold_next_ns(&hold), at(now_ms + THIRD_MS));
+        assert_int_equal(next_ns(), at(now_ms + THIRD_MS));
         assert_int_equal(pass_time(now_ms + THIRD_MS - 1), DM_WANTS_NOTHING);
         now_ms += THIRD_MS;
         assert_int_equal(pass_time(now_ms), DM_WANTS_POLL);
@@ -64,10 +64,10 @@ static void test_hold_polls_again_soon_when_a_poll_failed_while_it_waits(void **
     assert_int_equal(pass_time(301), DM_WANTS_POLL);
     request = send_due_at(301);
     assert_int_equal(pass_time(5000), DM_WANTS_NOTHING);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     assert_int_equal(say(DM_SAYS_NOTHING, request, 5000), 0);
     assert_int_equal(hold.phase, DM_WAITING);
-    assert_int_equal(dm_hold_next_ns(&hold), at(5000 + RETRY_MS));
+    assert_int_equal(next_ns(), at(5000 + RETRY_MS));
 }
 
 /* The answer to a repeated wait delays no poll: the earlier plan stays. */
@@ -77,7 +77,7 @@ static void test_hold_polls_no_later_when_told_again_that_it_waits(void **state)
 
     (void)state;
     assert_int_equal(say(DM_SAYS_WAITING, request, 200), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(1 + THIRD_MS));
+    assert_int_equal(next_ns(), at(1 + THIRD_MS));
 }
 
 /* A waiter on a condition that must ask polls at once: after a new subscription, or if nobody can own the mutex. */
@@ -87,7 +87,7 @@ static void test_hold_polls_at_once_when_told_to_ask_while_it_waits(void **state
 
     (void)state;
     assert_int_equal(event_at(DM_EV_TOLD_ASK, 50), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(50));
+    assert_int_equal(next_ns(), at(50));
     assert_int_equal(say(DM_SAYS_WAITING, request, 51), 0); /* answered before the message */
     assert_int_equal(pass_time(51), DM_WANTS_POLL);
 }
@@ -100,7 +100,7 @@ static void test_hold_takes_a_new_serial_when_unknown_while_it_waits(void **stat
     pass_time(301);
     assert_int_equal(say(DM_SAYS_UNKNOWN, send_due_at(301), 302), DM_DO_WAKE | DM_DO_NEW_SERIAL);
     assert_int_equal(hold.phase, DM_ASKING);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     dm_hold_rename(&hold, SERIAL + 1);
     say(DM_SAYS_OWNED, send_at(310), 311);
     assert_int_equal(hold.phase, DM_HELD);
@@ -120,7 +120,7 @@ static void test_hold_keeps_its_serial_when_unknown_while_its_question_is_under_
     assert_int_equal(pass_time(202), DM_WANTS_POLL);
     assert_int_equal(polled(DM_SAYS_UNKNOWN, send_due_at(202), 203), 0);
     assert_int_equal(hold.phase, DM_QUEUED);
-    assert_int_equal(dm_hold_next_ns(&hold), at(203 + RETRY_MS));
+    assert_int_equal(next_ns(), at(203 + RETRY_MS));
     assert_int_equal(say(DM_SAYS_NOTHING, question, 210), 0);
     assert_int_equal(pass_time(210 + RETRY_MS), DM_WANTS_POLL);
     assert_int_equal(polled(DM_SAYS_UNKNOWN, send_due_at(300), 301), DM_DO_WAKE | DM_DO_NEW_SERIAL);
@@ -149,7 +149,7 @@ static void test_hold_is_over_when_refused_while_it_waits(void **state)
         assert_int_equal(say(verdicts[i], send_due_at(301), 302), DM_DO_WAKE);
         assert_int_equal(hold.phase, DM_OVER);
         assert_int_equal(hold.refusal, verdicts[i]);
-        assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+        assert_int_equal(next_ns(), DM_NEVER);
     }
 }
 
@@ -160,9 +160,9 @@ static void test_hold_is_over_when_given_back_while_it_waits(void **state)
 
     (void)state;
     assert_int_equal(give_back(10), DM_WANTS_RELEASE);
-    assert_int_equal(dm_hold_next_ns(&hold), at(10));
+    assert_int_equal(next_ns(), at(10));
     released(DM_SAYS_DONE, 10);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     assert_int_equal(say(DM_SAYS_WAITING, request, 11), 0);
     assert_int_equal(signalled(1, 100, 12), 0);
     assert_int_equal(say(DM_SAYS_UNKNOWN, request, 13), 0);
@@ -188,7 +188,7 @@ static void test_hold_is_queued_and_not_woken_when_signalled(void **state)
         wait_on_condition();
         assert_int_equal(signalled(cases[i].position, cases[i].remaining_ms, 200), 0);
         assert_int_equal(hold.phase, DM_QUEUED);
-        assert_int_equal(dm_hold_next_ns(&hold), at(200 + cases[i].poll_ms));
+        assert_int_equal(next_ns(), at(200 + cases[i].poll_ms));
         assert_int_equal(pass_time(200 + cases[i].poll_ms - 1), DM_WANTS_NOTHING);
         assert_int_equal(pass_time(200 + cases[i].poll_ms), DM_WANTS_POLL);
     }
@@ -204,7 +204,7 @@ static void test_hold_stays_queued_when_the_signal_overtakes_the_answer(void **s
     assert_int_equal(hold.phase, DM_QUEUED);
     assert_int_equal(say(DM_SAYS_WAITING, request, 6), 0);
     assert_int_equal(hold.phase, DM_QUEUED);
-    assert_int_equal(dm_hold_next_ns(&hold), at(5 + 101));
+    assert_int_equal(next_ns(), at(5 + 101));
 }
 
 /* After a lost message "signalled", the answer "queued" to a poll puts the attempt into the queue. */
@@ -214,7 +214,7 @@ static void test_hold_is_queued_when_an_answer_says_so(void **state)
     wait_on_condition();
     assert_int_equal(say_queued(send_due_at(301), 1, 100, 302), 0);
     assert_int_equal(hold.phase, DM_QUEUED);
-    assert_int_equal(dm_hold_next_ns(&hold), at(302 + 101));
+    assert_int_equal(next_ns(), at(302 + 101));
 }
 
 /* A waiter that must ask and is then signalled still polls at once. */
@@ -255,7 +255,7 @@ static void test_hold_stays_held_when_the_signal_comes_late(void **state)
     assert_int_equal(say(DM_SAYS_WAITING, request, 12), 0);
     assert_int_equal(hold.phase, DM_HELD);
     assert_certain_until(CERTAIN_MS);
-    assert_int_equal(dm_hold_next_ns(&hold), at(THIRD_MS));
+    assert_int_equal(next_ns(), at(THIRD_MS));
 }
 
 /* A grant after a signal, read after the end of the certainty, is a hint; the thread asks. */
@@ -290,7 +290,7 @@ static void test_hold_is_not_renewed_when_it_leaves(void **state)
     (void)state;
     leave_at(10);
     assert_false(dm_hold_is_certain(&hold, at(11)));
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     assert_int_equal(pass_time(THIRD_MS), DM_WANTS_NOTHING);
     assert_int_equal(event_at(DM_EV_TOLD_ASK, THIRD_MS), 0);
     assert_int_equal(pass_time(THIRD_MS + 1), DM_WANTS_NOTHING);
@@ -353,7 +353,7 @@ static void test_hold_is_held_as_before_when_it_stays(void **state)
     assert_int_equal(hold.depth, 3);
     assert_int_equal(hold.token, 100);
     assert_true(hold.is_owner_dead);
-    assert_int_equal(dm_hold_next_ns(&hold), at(20));
+    assert_int_equal(next_ns(), at(20));
     assert_int_equal(pass_time(21), DM_WANTS_RENEW);
     renewed(DM_SAYS_OWNED, send_due_at(21), 22);
     assert_certain_until(21 + CERTAIN_MS);

@@ -9,7 +9,7 @@ static void test_hold_renews_after_a_third_of_the_lease_when_held(void **state)
 {
     (void)state;
     own();
-    assert_int_equal(dm_hold_next_ns(&hold), at(THIRD_MS));
+    assert_int_equal(next_ns(), at(THIRD_MS));
     assert_int_equal(pass_time(THIRD_MS - 1), DM_WANTS_NOTHING);
     assert_int_equal(pass_time(THIRD_MS), DM_WANTS_RENEW);
 }
@@ -22,7 +22,7 @@ static void test_hold_renews_once_when_no_answer_has_come(void **state)
     pass_time(THIRD_MS);
     send_due_at(THIRD_MS);
     assert_int_equal(pass_time(THIRD_MS + 100), DM_WANTS_NOTHING);
-    assert_int_equal(dm_hold_next_ns(&hold), at(CERTAIN_MS));
+    assert_int_equal(next_ns(), at(CERTAIN_MS));
 }
 
 /* A confirmed renewal counts from the renewal's sending, for certainty and for the next renewal. */
@@ -35,7 +35,7 @@ static void test_hold_is_certain_from_the_renewals_sending_when_confirmed(void *
     pass_time(THIRD_MS);
     request = send_due_at(THIRD_MS);
     assert_int_equal(renewed(DM_SAYS_OWNED, request, 500), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(2 * THIRD_MS));
+    assert_int_equal(next_ns(), at(2 * THIRD_MS));
     assert_certain_until(THIRD_MS + CERTAIN_MS);
 }
 
@@ -57,7 +57,7 @@ static void test_hold_renews_again_soon_when_a_renewal_failed(void **state)
             assert_int_equal(pass_time(now_ms), DM_WANTS_RENEW);
             assert_int_equal(renewed(DM_SAYS_NOTHING, send_due_at(now_ms), now_ms), 0);
             now_ms += cases[i].retry_ms;
-            assert_int_equal(dm_hold_next_ns(&hold), at(now_ms));
+            assert_int_equal(next_ns(), at(now_ms));
         }
     }
 }
@@ -220,7 +220,7 @@ static void test_hold_is_lost_exactly_at_its_deadline_when_unconfirmed(void **st
     event_at(DM_EV_TOLD, CERTAIN_MS + 1);
     assert_int_equal(pass_time(CERTAIN_MS + 1), DM_WANTS_RELEASE);
     dm_hold_send(&hold, DM_WANTS_RELEASE, at(CERTAIN_MS + 1));
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
 }
 
 /* A loss before the thread has returned from lock wakes the thread; it is not reported, because the hold was not. */
@@ -324,7 +324,7 @@ static void test_hold_is_over_when_given_back(void **state)
     released(DM_SAYS_DONE, 20);
     assert_int_equal(hold.phase, DM_OVER);
     assert_int_equal(pass_time(5000), DM_WANTS_NOTHING);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     begin(LEASE_MS, 0);
     say_queued(send_at(0), 1, 200, 1);
     assert_int_equal(give_back(10), DM_WANTS_RELEASE);
@@ -382,7 +382,7 @@ static void test_hold_is_lost_at_max_hold_when_renewed_all_the_time(void **state
         now_ms += 10;
         assert_int_not_equal(pass_time(now_ms), DM_WANTS_TELL);
         renewed(DM_SAYS_OWNED, send_due_at(now_ms), now_ms);
-        assert_true(dm_hold_next_ns(&hold) <= at(2001));
+        assert_true(next_ns() <= at(2001));
     }
     assert_certain_until(2001);
     assert_int_equal(pass_time(2001), DM_WANTS_TELL);
@@ -441,7 +441,7 @@ static void test_hold_polls_by_the_short_lease_when_max_hold_is_shorter(void **s
     (void)state;
     begin(10000, 240);
     say_queued(send_at(0), 1, 9000, 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(100));
+    assert_int_equal(next_ns(), at(100));
 }
 
 /* dmutex_renew_np(): the max-hold starts again, and renewals count again. */

@@ -19,7 +19,7 @@ static void test_hold_is_certain_from_the_stores_moment_when_told(void **state)
     pass_time(THIRD_MS);
     assert_int_equal(renewed_from(100, false, send_due_at(THIRD_MS), 310), 0);
     assert_certain_until(100 + CERTAIN_MS);
-    assert_int_equal(dm_hold_next_ns(&hold), at(310 + RETRY_MS));
+    assert_int_equal(next_ns(), at(310 + RETRY_MS));
 }
 
 /* A server gave the lock away: the majority's moment goes back, and certainty with it. */
@@ -38,9 +38,9 @@ static void test_hold_renews_soon_when_a_server_has_not_got_it(void **state)
     (void)state;
     own();
     assert_int_equal(renewed_from(200, true, send_at(200), 210), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(210 + RETRY_MS));
+    assert_int_equal(next_ns(), at(210 + RETRY_MS));
     assert_int_equal(renewed_from(300, false, send_at(300), 310), 0);
-    assert_int_equal(dm_hold_next_ns(&hold), at(300 + THIRD_MS));
+    assert_int_equal(next_ns(), at(300 + THIRD_MS));
 }
 
 /* A grant without a token is for attempts that wait. */

@@ -322,7 +322,7 @@ static void test_hold_is_released_after_the_answer_when_lost_in_question(void **
     (void)state;
     assert_int_equal(event_at(DM_EV_TIME, CERTAIN_MS), DM_DO_WAKE);
     assert_int_equal(hold.phase, DM_LOST);
-    assert_int_equal(dm_hold_next_ns(&hold), DM_NEVER);
+    assert_int_equal(next_ns(), DM_NEVER);
     assert_false(dm_hold_is_nameable(&hold));
     assert_false(dm_hold_is_returning(&hold));
     say_queued(question, 1, 100, 5000);

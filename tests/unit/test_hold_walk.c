@@ -232,7 +232,7 @@ static void do_wanted(void)
         else
             send_some(want);
     }
-    assert_true(dm_hold_next_ns(&hold) > walk.now_ns);
+    assert_true(next_ns() > walk.now_ns);
 }
 
 static void step_at_random(void)

@@ -17,7 +17,7 @@
 #include "../lib/range.h"
 #include "base/log.h"
 #include "process/claims/alarm.h"
-#include "process/claims/line.h"
+#include "process/claims/claim.h"
 #include "process/claims/steps.h"
 #include "process/keep/pump.h"
 
@@ -190,7 +190,7 @@ static void run(int holds, int64_t burst_ns)
     }
     dm_state_lock();
     left = (int)runtime.registry.claim_count;
-    dm_line_drop_all(&runtime.registry);
+    dm_claim_drop_all(&runtime.registry);
     dm_registry_empty(&runtime.registry);
     dm_state_unlock();
     dm_registry_clear(&runtime.registry);

@@ -11,8 +11,8 @@
 #include "base/rank.h"
 #include "process/calls/call.h"
 #include "process/calls/explain.h"
+#include "process/claims/claim.h"
 #include "process/claims/ending.h"
-#include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
@@ -57,7 +57,7 @@ static int look_at_own(struct dm_wait *wait)
     if (wait->target->type == PTHREAD_MUTEX_RECURSIVE) {
         if (hold->hold.depth == DM_DEPTH_MAX)
             return dm_fail(DM_FAIL_DEPTH, NULL);
-        dm_line_set_depth(hold, hold->hold.depth + 1);
+        dm_claim_set_depth(hold, hold->hold.depth + 1);
         return 0;
     }
     if (!wait->may_wait)
@@ -158,8 +158,9 @@ static void ask(struct dm_wait *wait)
 /* True if the first seat goes on with the claim, and the call has none any more. */
 static bool pass_claim(struct dm_wait *wait)
 {
-    if (!dm_line_pass_claim(wait->claim))
+    if (!dm_line_has_heir(&wait->name->line, wait->claim->tenure) || dm_self_is_ending())
         return false;
+    dm_claim_pass(wait->claim);
     wait->claim = NULL;
     return true;
 }
@@ -240,7 +241,7 @@ static bool begin_anew(struct dm_wait *wait)
         rest(wait);
     }
     if (!wait->is_pledged)
-        dm_line_adopt(wait->claim, wait->target);
+        dm_claim_share(wait->claim, wait->target);
     return true;
 }
 
@@ -282,9 +283,9 @@ static bool enter(struct dm_wait *wait)
             dm_step_kind(runtime, old, DM_EV_TOLD_LOST);
             dm_step_kind(runtime, old, DM_EV_CLOSED);
         }
+        dm_claim_share(claim, wait->target);
         dm_step_kind(runtime, claim, DM_EV_ENTERED);
-        dm_line_set_depth(claim, wait->depth);
-        dm_line_adopt(wait->claim, wait->target);
+        dm_claim_set_depth(claim, wait->depth);
         wait->name->is_not_recoverable = false;
         runtime->stats.from_server++;
         dm_stats_begin_hold(claim, now_ns);
@@ -462,7 +463,7 @@ static int begin(struct dm_wait *wait)
         return result;
     dm_explain_begin(wait);
     dm_registry_pin(wait->name);
-    result = dm_line_join(wait);
+    result = dm_wait_join(wait);
     if (result != DM_GO_ON)
         dm_registry_unpin(&wait->runtime->registry, wait->name);
     return result;

@@ -4,9 +4,8 @@
 #include "base/error.h"
 #include "base/rank.h"
 #include "process/calls/call.h"
+#include "process/claims/claim.h"
 #include "process/claims/ending.h"
-#include "process/claims/leave.h"
-#include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
@@ -35,12 +34,12 @@ static int begin(struct dm_runtime *runtime, const char *key, struct dm_claim **
         return dm_fail(DM_FAIL_LOST, NULL);
     }
     if (claim->hold.depth > 1) {
-        dm_line_set_depth(claim, claim->hold.depth - 1);
+        dm_claim_set_depth(claim, claim->hold.depth - 1);
         return 0;
     }
     dm_stats_end_hold(&runtime->stats, claim, dm_clock_boot_ns());
     *ret_end = claim->hold.is_owner_dead ? DM_END_NOT_RECOVERABLE : DM_END_UNLOCKED;
-    if (*ret_end == DM_END_UNLOCKED && dm_line_leave(runtime, claim))
+    if (*ret_end == DM_END_UNLOCKED && dm_step_leave(runtime, claim))
         return 0;
     *ret_claim = claim;
     claim->name->is_not_recoverable = *ret_end == DM_END_NOT_RECOVERABLE;
@@ -93,7 +92,7 @@ int dm_release_abandon(struct dm_runtime *runtime, const char *key)
         dm_step_kind(runtime, claim, DM_EV_CLOSED);
         result = dm_fail(DM_FAIL_LOST, NULL);
     } else {
-        dm_line_drop(&runtime->registry, claim);
+        dm_claim_drop(&runtime->registry, claim);
     }
     dm_state_unlock();
     return result;
@@ -107,9 +106,9 @@ void dm_release_abandon_all(struct dm_runtime *runtime)
     dm_state_lock();
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        dm_line_sync(claim);
+        dm_claim_sync(claim);
         if (claim->holder == thread && claim->hold.phase == DM_HELD)
-            dm_line_drop(&runtime->registry, claim);
+            dm_claim_drop(&runtime->registry, claim);
     }
     dm_state_unlock();
 }

@@ -86,6 +86,6 @@ bool dm_wait_sleep(struct dm_wait *wait, const struct dm_deadline *until);
  * Joins the line for the call.  DM_GO_ON: the thread has a claim, wait->claim, and goes on with dm_wait_run().
  * Otherwise the result of the call: 0 or an errno value, noted.  Gives up the state lock while the thread sits.
  */
-int dm_line_join(struct dm_wait *wait);
+int dm_wait_join(struct dm_wait *wait);
 
 #endif

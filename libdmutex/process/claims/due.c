@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "process/claims/due.h"
 
+#include "base/minmax.h"
 #include "base/rank.h"
 #include "process/claims/registry.h"
 
@@ -22,8 +23,10 @@ bool dm_due_reserve(struct dm_registry *registry, size_t claims)
  * Called after each step of the claim's hold.  An order that does not change costs a comparison; taking out what is not
  * there costs nothing.
  */
-void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
+int64_t dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
 {
+    int64_t next_ns = DM_NEVER;
+
     dm_assert_held(DM_RANK_STATE);
     for (enum dm_want want = 0; want < DM_DUE_WANTS; want++) {
         int64_t due_ns = dm_hold_due_ns(&claim->hold, want);
@@ -32,7 +35,9 @@ void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim)
             dm_order_put(&registry->due[want], &claim->due[want], due_ns);
         else
             dm_order_remove(&registry->due[want], &claim->due[want]);
+        next_ns = dm_min64(next_ns, due_ns);
     }
+    return next_ns;
 }
 
 void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim)

@@ -22,8 +22,8 @@ struct dm_registry;
 /* Makes room for `claims` claims.  False without memory. */
 bool dm_due_reserve(struct dm_registry *registry, size_t claims);
 
-/* Puts the claim where its hold says. */
-void dm_due_plan(struct dm_registry *registry, struct dm_claim *claim);
+/* Puts the claim where its hold says.  Returns when the hold next wants something; DM_NEVER: nothing. */
+int64_t dm_due_plan(struct dm_registry *registry, struct dm_claim *claim);
 
 /* Takes the claim out, before the claim is freed. */
 void dm_due_remove(struct dm_registry *registry, struct dm_claim *claim);

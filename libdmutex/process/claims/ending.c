@@ -3,20 +3,20 @@
 
 #include "base/rank.h"
 #include "base/self.h"
+#include "process/claims/claim.h"
 #include "process/claims/fast.h"
-#include "process/claims/line.h"
 #include "process/claims/steps.h"
 
 /* A line's hold may have gone to another thread, or to none, since the claim was this thread's. */
 static void end_if_of(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_self *self,
                       enum dm_event_kind kind)
 {
-    dm_line_sync(claim);
+    dm_claim_sync(claim);
     if (claim->holder != self->serial) {
-        dm_step_follow(runtime, claim);
+        dm_step_settle(runtime, claim);
         return;
     }
-    dm_line_take_back(claim);
+    dm_claim_take_back(claim);
     dm_step_kind(runtime, claim, kind);
 }
 

@@ -63,7 +63,7 @@ void dm_fast_return(struct dm_tenure *tenure)
     dm_assert_held(DM_RANK_STATE);
     dm_fast_hide(tenure);
     dm_tenure_publish(tenure, 0, 0);
-    tenure->claim = NULL;
+    tenure->hold = NULL;
     tenure->next = pool;
     pool = tenure;
 }
@@ -99,7 +99,7 @@ void dm_fast_fork_child(void)
         for (int i = 0; i < POOL_STEP; i++) {
             struct dm_tenure *tenure = &block->tenures[i];
 
-            tenure->claim = NULL;
+            tenure->hold = NULL;
             __atomic_store_n(&tenure->until_ns, 0, __ATOMIC_RELAXED);
             dm_tenure_publish(tenure, 0, 0);
         }

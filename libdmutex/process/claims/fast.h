@@ -96,7 +96,7 @@ static inline bool dm_fast_deepen(struct dm_tenure *tenure, const dmutex_t *mute
 
 /*
  * A thread that is inside by mistake goes out at once, as by an unlock: otherwise the loop thread would take it for the
- * holder of an idle lease that has ended, and report a loss.  dm_line_put_back() puts back a word that has changed.
+ * holder of an idle lease that has ended, and report a loss.  dm_step_put_back() puts back a word that has changed.
  */
 static inline void dm_fast_go_out(struct dm_tenure *tenure, uint64_t mine)
 {
@@ -106,7 +106,7 @@ static inline void dm_fast_go_out(struct dm_tenure *tenure, uint64_t mine)
 
 /*
  * True: the calling thread holds the mutex.  False: nothing is decided, and the caller takes the state lock; if
- * dm_self_fast.misled is set, it calls dm_line_put_back() first.
+ * dm_self_fast.misled is set, it calls dm_step_put_back() first.
  */
 static inline bool dm_fast_lock(dmutex_t *mutex)
 {

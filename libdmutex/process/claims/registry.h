@@ -12,10 +12,8 @@
 #define DM_PROCESS_CLAIMS_REGISTRY_H
 
 #include "base/self.h"
-#include "core/hold.h"
-#include "core/tenure.h"
+#include "core/line.h"
 #include "process/claims/due.h"
-#include "process/claims/line.h"
 #include "store/calls.h"
 
 struct _GHashTable; /* GLib's GHashTable; only registry.c knows it */
@@ -37,12 +35,11 @@ struct dm_name {
 };
 
 struct dm_claim {
-    struct dm_hold hold; /* written by core/ alone */
+    struct dm_hold hold; /* first: see dm_claim_of(); written by core/ alone */
     struct dm_name *name;
     struct dm_name *condition; /* the condition of a wait or of the last signal; pinned; NULL: none */
     bool has_left;             /* the condition: only an older copy of the data may still have the attempt there */
     struct dm_tenure *tenure;  /* if the claim is or was a line's; NULL: the claim of a single thread */
-    bool is_counted;           /* among line.lost of the name */
     bool is_passed;            /* the holder is still on its seat, and has not returned from lock */
     uint64_t holder;           /* the thread that is inside, or in a call about the claim; 0: none */
     int64_t since_ns;          /* when hold since_number was taken under the state lock; 0: none was */
@@ -133,11 +130,23 @@ void dm_registry_rename(struct dm_registry *registry, struct dm_claim *claim);
 /* The thread ends: none of its claims points to its dm_self any more.  State lock held. */
 void dm_registry_part(struct dm_self *self);
 
-/* Ends and frees a claim that is no line's any more; dm_line_drop() takes it out of the line first. */
+/* Ends and frees a claim that is no line's any more; dm_claim_drop() takes it out of the line first. */
 void dm_registry_drop(struct dm_registry *registry, struct dm_claim *claim);
 
 /* The claim of an attempt, or NULL. */
 struct dm_claim *dm_registry_attempt(struct dm_registry *registry, uint64_t serial);
+
+/* The claim of a tenure; NULL: none. */
+static inline struct dm_claim *dm_claim_of(const struct dm_tenure *tenure)
+{
+    return tenure ? (struct dm_claim *)tenure->hold : NULL;
+}
+
+/* True if the claim is its line's. */
+static inline bool dm_claim_is_shared(const struct dm_claim *claim)
+{
+    return claim->tenure && claim->name->line.tenure == claim->tenure;
+}
 
 /* True if the thread has locked by the claim, which is HELD or LOST; certain only for the calling thread. */
 bool dm_claim_is_inside(const struct dm_claim *claim, uint64_t thread);

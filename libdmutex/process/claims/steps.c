@@ -9,7 +9,7 @@
 #include "base/minmax.h"
 #include "base/rank.h"
 #include "process/claims/alarm.h"
-#include "process/claims/line_parts.h"
+#include "process/claims/claim.h"
 
 /* A step of the server's clock below this is indistinguishable from a slow answer. */
 #define CLOCK_STEP_NS (200 * DM_NS_PER_MS)
@@ -40,18 +40,15 @@ static struct dm_event with_server(const struct dm_runtime *runtime, const struc
     return numbered;
 }
 
-static void follow(struct dm_runtime *runtime, struct dm_claim *claim, unsigned actions, int64_t now_ns)
+/*
+ * Ends a section about the claim: plans what it wants, and lets threads in again.  True if the hold must be given back.
+ */
+static bool settle(struct dm_runtime *runtime, struct dm_claim *claim, int64_t now_ns)
 {
-    if (actions & DM_DO_NEW_SERIAL) {
-        dm_registry_rename(&runtime->registry, claim);
-        dm_registry_set_condition(&runtime->registry, claim, NULL); /* the claim comes back as a waiter of the mutex */
-    }
-    if (actions & DM_DO_WAKE)
-        dm_self_wake(claim->self);
-    dm_due_plan(&runtime->registry, claim);
+    dm_alarm_set(runtime->alarm, dm_due_plan(&runtime->registry, claim));
     if (dm_hold_is_waiting(&claim->hold))
         dm_alarm_set(runtime->alarm, now_ns + LOOK_NS);
-    dm_alarm_set(runtime->alarm, dm_hold_next_ns(&claim->hold));
+    return dm_claim_settle(claim, now_ns);
 }
 
 /*
@@ -69,15 +66,15 @@ static void note_hold(struct dm_claim *claim, enum dm_event_kind how)
         name->contested--;
 }
 
-/* The caller does what the line decides after the step.  DM_LINE_KEEPS also if the claim was freed. */
-static enum dm_line_next step_once(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
+/* True if the claim is still there, and its hold is to be given back. */
+static bool step_once(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
 {
     int64_t now_ns = dm_clock_boot_ns();
     struct dm_event numbered = with_server(runtime, claim, event);
     bool was_untold = claim->hold.is_untold;
     unsigned actions;
 
-    dm_line_sync(claim);
+    dm_claim_sync(claim);
     actions = dm_hold_step(&claim->hold, &numbered, now_ns);
     runtime->stats.losses += claim->hold.is_untold && !was_untold;
     if (event->answer && event->answer->is_wanted)
@@ -85,11 +82,16 @@ static enum dm_line_next step_once(struct dm_runtime *runtime, struct dm_claim *
     if (claim->hold.token > claim->name->seen)
         note_hold(claim, event->kind);
     if (dm_hold_is_done(&claim->hold)) {
-        dm_line_drop(&runtime->registry, claim);
-        return DM_LINE_KEEPS;
+        dm_claim_drop(&runtime->registry, claim);
+        return false;
     }
-    follow(runtime, claim, actions, now_ns);
-    return dm_line_follow(claim);
+    if (actions & DM_DO_NEW_SERIAL) {
+        dm_registry_rename(&runtime->registry, claim);
+        dm_registry_set_condition(&runtime->registry, claim, NULL); /* the claim comes back as a waiter of the mutex */
+    }
+    if (actions & DM_DO_WAKE)
+        dm_self_wake(claim->self);
+    return settle(runtime, claim, now_ns);
 }
 
 void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm_event *event)
@@ -97,7 +99,7 @@ void dm_step(struct dm_runtime *runtime, struct dm_claim *claim, const struct dm
     const struct dm_event given_back = { .kind = DM_EV_GIVEN_BACK, .end = DM_END_UNLOCKED };
 
     dm_assert_held(DM_RANK_STATE);
-    while (step_once(runtime, claim, event) == DM_LINE_GIVES_BACK)
+    while (step_once(runtime, claim, event))
         event = &given_back;
 }
 
@@ -111,27 +113,11 @@ void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum 
     dm_step(runtime, claim, &(struct dm_event){ .kind = DM_EV_GIVEN_BACK, .end = end });
 }
 
-static void give_back_if(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_line_next next)
-{
-    if (next == DM_LINE_GIVES_BACK)
-        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
-}
-
-void dm_step_follow(struct dm_runtime *runtime, struct dm_claim *claim)
-{
-    give_back_if(runtime, claim, dm_line_follow(claim));
-}
-
-void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim)
-{
-    give_back_if(runtime, claim, dm_line_reopen(claim));
-}
-
 void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim)
 {
-    dm_due_plan(&runtime->registry, claim);
-    dm_alarm_set(runtime->alarm, dm_hold_next_ns(&claim->hold));
-    dm_step_reopen(runtime, claim);
+    dm_assert_held(DM_RANK_STATE);
+    if (settle(runtime, claim, dm_clock_boot_ns()))
+        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
 }
 
 void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end)
@@ -140,12 +126,103 @@ void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, e
     int64_t now_ns = dm_clock_boot_ns();
 
     dm_assert_held(DM_RANK_STATE);
-    dm_line_sync(claim);
+    dm_claim_sync(claim);
     dm_hold_step(&claim->hold, &event, now_ns); /* not by dm_step(), which would wake the loop for the release */
     dm_hold_send(&claim->hold, DM_WANTS_RELEASE, now_ns);
-    dm_due_plan(&runtime->registry, claim);
-    dm_step_follow(runtime, claim);
+    settle(runtime, claim, now_ns);
 }
+
+/* ---- unlocking, and keeping -------------------------------------------------------------- */
+
+bool dm_step_leave(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    struct dm_name *name = claim->name;
+    int64_t now_ns = dm_clock_boot_ns();
+    bool is_told;
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!dm_claim_is_shared(claim) || dm_self_is_ending())
+        return false;
+    dm_claim_sync(claim);
+    is_told = dm_store_is_able(runtime->store, name->place, DM_TELLS);
+    if (!is_told && (name->line.first || claim->tenure->linger_ms)) {
+        runtime->registry.inboxes_wanted += !name->wants_inbox;
+        name->wants_inbox = true;
+        dm_alarm_set(runtime->alarm, now_ns);
+    }
+    switch (dm_line_leave(&name->line, is_told, now_ns)) {
+    case DM_NEXT_PASS:
+        dm_claim_pass(claim);
+        runtime->stats.handoffs++;
+        break;
+    case DM_NEXT_STAY:
+        dm_claim_set_inside(claim, 0, now_ns);
+        break;
+    default: /* DM_NEXT_GIVE_BACK */
+        return false;
+    }
+    dm_step_settle(runtime, claim);
+    return true;
+}
+
+void dm_step_check(struct dm_runtime *runtime, struct dm_claim *claim)
+{
+    dm_assert_held(DM_RANK_STATE);
+    dm_claim_sync(claim);
+    if (dm_line_check(&claim->name->line, claim->tenure, dm_clock_boot_ns()) == DM_NEXT_GIVE_BACK)
+        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
+    else
+        dm_step_settle(runtime, claim);
+}
+
+void dm_step_end_keeping(struct dm_runtime *runtime, struct dm_name *name)
+{
+    struct dm_claim *claim = dm_claim_of(name->line.tenure);
+
+    dm_assert_held(DM_RANK_STATE);
+    if (!claim)
+        return;
+    dm_claim_sync(claim);
+    if (dm_line_is_unused(&name->line, claim->tenure))
+        dm_step_give_back(runtime, claim, DM_END_UNLOCKED);
+    else
+        dm_step_settle(runtime, claim);
+}
+
+void dm_step_end_all_keeping(struct dm_runtime *runtime)
+{
+    struct dm_claim *claim, *next;
+
+    dm_assert_held(DM_RANK_STATE);
+    for (claim = runtime->registry.claims; claim; claim = next) {
+        next = claim->next;
+        if (dm_claim_is_shared(claim))
+            dm_step_end_keeping(runtime, claim->name);
+    }
+}
+
+void dm_step_put_back(struct dm_runtime *runtime)
+{
+    struct dm_tenure *tenure = dm_self_fast.misled;
+    struct dm_claim *claim = dm_claim_of(tenure);
+    int64_t now_ns = dm_clock_boot_ns();
+
+    dm_assert_held(DM_RANK_STATE);
+    dm_self_fast.misled = NULL;
+    if (!claim || dm_tenure_inside(tenure) != dm_self_get()->serial)
+        return;
+    dm_claim_sync(claim);
+    if (claim->hold.phase == DM_HELD) {
+        dm_claim_set_inside(claim, 0, now_ns);
+        if (tenure->linger_ms) /* the seats may be gone by now */
+            dm_hold_look_at(&claim->hold, now_ns + tenure->linger_ms * DM_NS_PER_MS);
+        dm_step_settle(runtime, claim);
+    } else if (claim->hold.phase == DM_LOST) {
+        dm_step_kind(runtime, claim, DM_EV_CLOSED);
+    }
+}
+
+/* ---- what the store says ----------------------------------------------------------------- */
 
 void dm_step_must_serve(struct dm_runtime *runtime, struct dm_name *name, bool is_soon)
 {
@@ -234,7 +311,7 @@ struct dm_question dm_step_poll(struct dm_runtime *runtime, struct dm_claim *cla
 {
     struct dm_question poll = dm_step_question(claim, DM_OP_POLL, dm_hold_send(&claim->hold, DM_WANTS_POLL, now_ns));
 
-    dm_line_count_seats(claim, now_ns, crowd);
+    dm_claim_count_seats(claim, now_ns, crowd);
     poll.crowd = crowd;
     dm_due_plan(&runtime->registry, claim);
     if (claim->has_left)
@@ -258,14 +335,13 @@ struct dm_question dm_step_renewal(struct dm_runtime *runtime, struct dm_claim *
 {
     struct dm_question renewal;
 
-    dm_line_sync(claim);
+    dm_claim_sync(claim);
     renewal = dm_step_question(claim, DM_OP_RENEW, dm_hold_send(&claim->hold, DM_WANTS_RENEW, now_ns));
     renewal.crowd = crowd;
     renewal.renew.depth = dm_hold_is_idle(&claim->hold) ? 0 : claim->hold.depth;
     renewal.renew.token = claim->hold.token;
     renewal.renew.mark = mark_of(&claim->hold);
-    dm_line_count_seats(claim, now_ns, crowd);
-    dm_due_plan(&runtime->registry, claim);
-    dm_step_follow(runtime, claim);
+    dm_claim_count_seats(claim, now_ns, crowd);
+    dm_step_settle(runtime, claim);
     return renewal;
 }

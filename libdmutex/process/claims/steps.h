@@ -24,13 +24,25 @@ void dm_step_give_back(struct dm_runtime *runtime, struct dm_claim *claim, enum 
 void dm_step_give_back_now(struct dm_runtime *runtime, struct dm_claim *claim, enum dm_end end);
 
 /*
- * Ends a section that has closed the word of the claim (dm_line_sync()): lets threads in again, or gives back a hold
- * that nobody is going to use.  _follow() after anything that may have changed the hold, _settle() after a change of
- * what the hold wants.  May free the claim.
+ * Ends a section that dm_claim_sync() has begun: plans what the hold wants now, and lets threads in again, or gives
+ * back a hold that nobody is going to use.  May free the claim.
  */
-void dm_step_reopen(struct dm_runtime *runtime, struct dm_claim *claim);
-void dm_step_follow(struct dm_runtime *runtime, struct dm_claim *claim);
 void dm_step_settle(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/*
+ * The thread inside unlocks its last level.  True if the hold stays with the process; false if it is to be given back.
+ */
+bool dm_step_leave(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* The claim's hold may have been idle for its linger time: gives it back, or checks later.  May free the claim. */
+void dm_step_check(struct dm_runtime *runtime, struct dm_claim *claim);
+
+/* Gives back what the process keeps of a name, or of all names, while no thread is inside. */
+void dm_step_end_keeping(struct dm_runtime *runtime, struct dm_name *name);
+void dm_step_end_all_keeping(struct dm_runtime *runtime);
+
+/* Takes the calling thread out of a tenure that it has entered by mistake. */
+void dm_step_put_back(struct dm_runtime *runtime);
 
 /*
  * A release of the attempt was answered: DONE, NOT_OWNER, or anything else, which makes another release necessary.

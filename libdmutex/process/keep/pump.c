@@ -9,8 +9,6 @@
 #include "base/rank.h"
 #include "process/calls/call.h"
 #include "process/claims/alarm.h"
-#include "process/claims/leave.h"
-#include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "process/keep/loss.h"
 #include "process/keep/metrics.h"
@@ -107,7 +105,7 @@ static void let_time_pass(struct dm_runtime *runtime)
     while ((claim = dm_due_first(&runtime->registry, DM_WANTS_TIME, now_ns)) != NULL)
         dm_step_kind(runtime, claim, DM_EV_TIME);
     while ((claim = dm_due_first(&runtime->registry, DM_WANTS_LOOK, now_ns)) != NULL)
-        dm_line_look(runtime, claim);
+        dm_step_check(runtime, claim);
     dm_state_unlock();
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/rank.h"
-#include "process/claims/line.h"
+#include "process/claims/claim.h"
 #include "process/claims/steps.h"
 #include "process/keep/metrics.h"
 #include "process/keep/returns.h"
@@ -25,12 +25,12 @@ static void give_back_some(struct dm_runtime *runtime, bool are_holds, bool are_
     dm_assert_held(DM_RANK_STATE);
     for (claim = runtime->registry.claims; claim; claim = next) {
         next = claim->next;
-        dm_line_sync(claim); /* permanently: no thread enters without the state lock any more */
+        dm_claim_sync(claim); /* permanently: no thread enters without the state lock any more */
         if (claim->hold.is_entered != are_holds || (is_in_question(claim) && !are_in_question))
             continue;
         if (claim->hold.is_attended)
             dm_self_wake(claim->self);
-        dm_line_take_back(claim);
+        dm_claim_take_back(claim);
         dm_step_kind(runtime, claim, DM_EV_PROCESS_ENDS);
     }
 }

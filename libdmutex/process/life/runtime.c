@@ -11,9 +11,8 @@
 #include "base/log.h"
 #include "base/rank.h"
 #include "process/claims/alarm.h"
+#include "process/claims/claim.h"
 #include "process/claims/fast.h"
-#include "process/claims/leave.h"
-#include "process/claims/line.h"
 #include "process/claims/steps.h"
 #include "process/keep/inbox.h"
 #include "process/keep/loop.h"
@@ -241,11 +240,11 @@ static bool is_emptied(struct dm_runtime *runtime)
     bool is_empty;
 
     dm_state_lock();
-    dm_line_end_all_keeping(runtime); /* again: a hold may have been kept since, and entered without this lock */
+    dm_step_end_all_keeping(runtime); /* again: a hold may have been kept since, and entered without this lock */
     is_empty = !dm_registry_is_in_use(&runtime->registry) && !dm_due_is_any(&runtime->registry, DM_WANTS_TELL);
     if (is_empty) {
         runtime->is_retired = true;
-        dm_line_drop_all(&runtime->registry);
+        dm_claim_drop_all(&runtime->registry);
         dm_registry_empty(&runtime->registry);
     }
     dm_state_unlock();
@@ -331,7 +330,7 @@ int dm_runtime_switch(const char *url, unsigned patience_ms)
     if (runtime) {
         await_tellings(runtime);
         dm_state_lock();
-        dm_line_end_all_keeping(runtime);
+        dm_step_end_all_keeping(runtime);
         dm_state_unlock();
         await_releases(runtime, patience_ms);
     }
