@@ -57,6 +57,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/order.h \
     libdmutex/base/output.c \
     libdmutex/base/output.h \
+    libdmutex/base/module.c \
+    libdmutex/base/module.h \
     libdmutex/base/own_signal.c \
     libdmutex/base/own_signal.h \
     libdmutex/base/place.c \

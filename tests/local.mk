@@ -141,6 +141,7 @@ $(on_postgres_tests): private LDADD = tests/tools/libtool.la tests/registers/lib
 $(on_postgres_tests): tests/tools/libtool.la tests/registers/libpg.la $(preload_test_libs) libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
 tests_postgres_test_faults_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_module_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_testing_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)

@@ -29,7 +29,7 @@ int doctor_examine_postgres(struct doctor *doctor)
     const struct dm_pg_report report = { doctor, take };
     struct dm_pg_facts facts = { .is_usable = false };
     char reason[DM_REASON_ROOM];
-    dm_pg_examine_fn *examine = (dm_pg_examine_fn *)dm_postgres_load(DM_POSTGRES_EXAMINE, reason);
+    dm_pg_examine_fn *examine = dm_postgres_examiner(reason);
     enum dm_pg_end end;
 
     if (!examine) {

@@ -310,7 +310,7 @@ static int signal_shared(dcond_t *cond, bool is_broadcast)
     int result = take(cond, &seen.copy);
 
     if (!result)
-        result = dm_runtime_get(&runtime);
+        result = dm_runtime_get(NULL, &runtime);
     if (!result && find(&seen, runtime, &condition))
         result = dm_condition_signal(runtime, &condition, is_broadcast);
     return dm_visit_end(visit, result);
@@ -358,7 +358,7 @@ static int end_shared(struct seen *seen)
     int error = 0;
 
     if (!runtime && seen->copy.dm_pshared == PTHREAD_PROCESS_SHARED && dm_binding_exists(seen->object))
-        error = dm_runtime_get(&runtime); /* other processes may wait on the condition */
+        error = dm_runtime_get(NULL, &runtime); /* other processes may wait on the condition */
     if (!error && runtime && find(seen, runtime, &condition))
         error = dm_condition_end(runtime, &condition);
     return error;

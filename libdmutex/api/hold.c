@@ -192,7 +192,7 @@ static int ask(dmutex_t *mutex, question put, void *user)
     enum dm_verdict verdict;
     struct dm_name *name;
     bool is_new;
-    int error = dm_object_open(mutex, &runtime, &target);
+    int error = dm_object_open(mutex, NULL, &runtime, &target);
 
     if (error)
         return error;

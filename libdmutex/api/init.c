@@ -211,7 +211,7 @@ static int destroy_shared(dmutex_t *mutex)
     bool is_used = !error && copy.dm_id[0] != 0; /* some process has locked the anonymous mutex */
 
     if (is_used && !runtime && copy.dm_pshared == PTHREAD_PROCESS_SHARED)
-        error = dm_runtime_get(&runtime); /* it may be another process, which may hold the mutex */
+        error = dm_runtime_get(NULL, &runtime); /* it may be another process, which may hold the mutex */
     if (!error)
         error = dm_object_read(mutex, runtime, &target);
     if (!error && runtime)

@@ -46,7 +46,7 @@ static int acquire(dmutex_t *mutex, bool may_wait, const struct dm_deadline *dea
 
     if (dm_self_fast.misled)
         put_back();
-    result = dm_object_open(mutex, &runtime, &target);
+    result = dm_object_open(mutex, may_wait ? deadline : NULL, &runtime, &target);
     if (!result) {
         remember_hash(mutex, &target);
         DM_PROBE_WAIT(name_of(&target));

@@ -228,12 +228,13 @@ int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_
  * Reads the object twice: a bad one must be refused before dm_runtime_get() starts a thread and, for local:, perhaps a
  * server, and the key of a private mutex needs the runtime.
  */
-int dm_object_open(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target)
+int dm_object_open(dmutex_t *mutex, const struct dm_deadline *deadline, struct dm_runtime **ret_runtime,
+                   struct dm_target *ret_target)
 {
     dmutex_t copy;
     int error = dm_object_take_shared(mutex, &copy);
 
     if (!error)
-        error = dm_runtime_get(ret_runtime);
+        error = dm_runtime_get(deadline, ret_runtime);
     return error ? error : dm_object_read(mutex, *ret_runtime, ret_target);
 }

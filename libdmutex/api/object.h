@@ -57,7 +57,8 @@ int dm_object_take_shared(const dmutex_t *mutex, dmutex_t *ret_copy);
  */
 int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target);
 
-/* Reads a mutex of the server, and starts the runtime if there is none. */
-int dm_object_open(dmutex_t *mutex, struct dm_runtime **ret_runtime, struct dm_target *ret_target);
+/* Reads a mutex of the server, and starts the runtime if there is none, as dm_runtime_get() says. */
+int dm_object_open(dmutex_t *mutex, const struct dm_deadline *deadline, struct dm_runtime **ret_runtime,
+                   struct dm_target *ret_target);
 
 #endif

@@ -85,7 +85,7 @@ int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user)
     struct dm_view view = { .key = key, .waiters = waiters, .handler = handler, .user = user };
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime;
-    int error = dm_runtime_get(&runtime);
+    int error = dm_runtime_get(NULL, &runtime);
 
     return dm_visit_end(visit, error ? error : tell(runtime, &view));
 }
@@ -95,7 +95,7 @@ int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user)
     struct dm_view view = { .group = group, .waiters = waiters, .handler = handler, .user = user };
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime;
-    int error = dm_runtime_get(&runtime);
+    int error = dm_runtime_get(NULL, &runtime);
 
     do
         error = error ? error : tell(runtime, &view);

@@ -51,14 +51,10 @@ typedef const struct dm_tls_calls *dm_tls_module_begin_fn(const struct dm_tls_ho
  */
 const struct dm_tls_calls *dm_tls_load(int64_t deadline_ns, char ret_reason[DM_REASON_ROOM]);
 
-/*
- * Loads the module in the calling thread, which may be in a constructor that dlopen() runs: then no other thread can.
- * Takes milliseconds, or as long as other threads are in dlopen(); no lock held.  False if the stack is too small.  A
- * failure is reported by the next dm_tls_load(), which tries again.
- */
+/* As dm_module_load_here(). */
 bool dm_tls_load_here(void);
 
-/* Around fork(): as in tls.h, if there is a module.  Waits for a load in progress. */
+/* Around fork(), after dm_module_fork_prepare(): as in tls.h, if there is a module. */
 void dm_tls_load_fork_prepare(void);
 void dm_tls_load_fork_parent(void);
 void dm_tls_load_fork_child(void);

@@ -6,6 +6,7 @@
 #ifndef DM_STORE_DRIVERS_H
 #define DM_STORE_DRIVERS_H
 
+#include "base/module.h"
 #include "store/store.h"
 
 /*
@@ -18,11 +19,15 @@ typedef struct dm_store *dm_open_fn(struct dm_url *url, const struct dm_ident *i
 /* Uses the table, which has a store for each kind of URL. */
 dm_open_fn dm_store_open;
 
+/* The module that must be loaded before the store of this URL is opened; NULL: none. */
+struct dm_module *dm_store_module(const struct dm_url *url);
+
 /* Redis or Valkey: one server, a group of Sentinel, or a Cluster. */
 dm_open_fn dm_redis_open;
 
-/* PostgreSQL, by a module that is loaded now. */
+/* PostgreSQL, by its module. */
 dm_open_fn dm_postgres_store_open;
+struct dm_module *dm_postgres_module(void);
 
 /*
  * A quorum: a store for each host of the URL, opened by open_child; a majority of them decides.  `url` is needed only

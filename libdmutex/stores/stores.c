@@ -22,3 +22,8 @@ struct dm_store *dm_store_open(struct dm_url *url, const struct dm_ident *ident,
 {
     return openers[url->kind](url, ident, host, ret_reason);
 }
+
+struct dm_module *dm_store_module(const struct dm_url *url)
+{
+    return url->kind == DM_URL_POSTGRES ? dm_postgres_module() : NULL;
+}

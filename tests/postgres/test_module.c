@@ -4,8 +4,11 @@
 
 #include "../lib/folder.h"
 #include "../lib/testlib.h"
+#include "../registers/pgserver.h"
 
 #define NOWHERE "postgresql:///?host=/nowhere&dmutex.command_timeout=100"
+
+static struct pgserver *server;
 
 /* A folder with a library, without its module. */
 static int setup(void **state)
@@ -17,7 +20,19 @@ static int setup(void **state)
     test_build_path(library, sizeof library, "libdmutex/.libs/libdmutex.so.0");
     command_run("cp %s %s && mkdir %s/libdmutex", library, folder, folder);
     assert_status(0);
+    command_run("echo 'void constructed(void);\n"
+                "__attribute__((constructor)) static void begin(void) { constructed(); }\n"
+                "' | %s -shared -fPIC -x c - -o %s/constructed.so",
+                test_compiler(), folder);
+    assert_status(0);
+    server = pgserver_start();
     return 0;
+}
+
+static int teardown(void **state)
+{
+    pgserver_end(server);
+    return folder_teardown(state);
 }
 
 /* Locks once, with the library of the build tree (""), or of a folder; the program prints the errno value and why. */
@@ -35,6 +50,7 @@ static void make_module(const char *sentence)
 {
     command_run("%s -shared -fPIC -x c - -o %s/libdmutex/store-postgres.so <<'END'\n"
                 "#include <stdio.h>\n"
+                "void dm_postgres_examine(void) {}\n"
                 "void *dm_postgres_open(const char *version, const void *place, const void *client, char *reason)\n"
                 "{ (void)version; (void)place; (void)client; sprintf(reason, \"%s\"); return 0; }\nEND\n",
                 test_compiler(), folder, sentence);
@@ -96,6 +112,49 @@ static void test_installed_program_takes_no_module_of_another_folder(void **stat
     assert_output("a stranger's");
 }
 
+/* HOW as in_constructor says. */
+static void run_in_constructor(const char *how)
+{
+    char program[4096];
+
+    test_build_path(program, sizeof program, "tests/server/in_constructor");
+    command_run("exec %s '%s&dmutex.grace=off' lock %s/constructed.so %s", program, server->url, folder, how);
+    assert_status(0);
+}
+
+/* The thread that is in dlopen() waits for the lock, and no other can load the module. */
+static void test_a_constructor_locks_when_dlopen_runs_it(void **state)
+{
+    (void)state;
+    run_in_constructor("lock");
+    assert_string_equal(ran.output, "0 \n");
+}
+
+/* The first thread makes what both need, and waits for the second in dlopen(). */
+static void test_a_constructor_locks_when_another_thread_is_loading_the_module(void **state)
+{
+    (void)state;
+    run_in_constructor("both");
+    assert_string_equal(ran.output, "0 \n0 \n");
+}
+
+/* It leaves the load to another thread, because dlopen() knows no deadline. */
+static void test_a_constructor_is_told_why_when_its_lock_has_a_deadline(void **state)
+{
+    (void)state;
+    run_in_constructor("timed");
+    assert_output("the module of PostgreSQL cannot be loaded: another thread of this program is in dlopen() for so "
+                  "long");
+}
+
+/* The fork waits for the load, which waits for the thread that forks. */
+static void test_a_constructor_forks_when_another_thread_is_loading_the_module(void **state)
+{
+    (void)state;
+    run_in_constructor("fork");
+    assert_string_equal(ran.output, "forked 0\n0 \n");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -103,8 +162,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_url_is_refused_when_the_module_is_of_another_version),
         cmocka_unit_test(test_url_is_refused_when_libpq_cannot_read_it),
         cmocka_unit_test(test_installed_program_takes_no_module_of_another_folder),
+        cmocka_unit_test(test_a_constructor_locks_when_dlopen_runs_it),
+        cmocka_unit_test(test_a_constructor_locks_when_another_thread_is_loading_the_module),
+        cmocka_unit_test(test_a_constructor_is_told_why_when_its_lock_has_a_deadline),
+        cmocka_unit_test(test_a_constructor_forks_when_another_thread_is_loading_the_module),
     };
 
     test_begin(argc, argv);
-    return cmocka_run_group_tests(tests, setup, folder_teardown);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

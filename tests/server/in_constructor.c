@@ -3,14 +3,18 @@
  * in_constructor URL NAME LIBRARY HOW
  *
  * Loads the library, whose constructor calls constructed(), acquires the mutex NAME there, and prints the result and
- * the sentence.  HOW: "lock"; "timed", with a deadline; "both", while another thread locks another mutex.
+ * the sentence.  HOW: "lock"; "timed", with a deadline; "both", while another thread locks another mutex; "fork", which
+ * forks meanwhile instead.
  */
 #include <dlfcn.h>
 #include <dmutex/dmutex.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TIMED_S 2
 
@@ -18,6 +22,7 @@ void constructed(void);
 
 static const char *name, *how;
 static pthread_t other;
+static pid_t other_tid; /* atomic */
 
 static int lock(dmutex_t *mutex)
 {
@@ -43,12 +48,55 @@ static void *use(void *user)
     return NULL;
 }
 
-/* The other thread may be the first, and wait for this one's dlopen(). */
+static void *use_other(void *user)
+{
+    __atomic_store_n(&other_tid, gettid(), __ATOMIC_RELEASE);
+    return use(user);
+}
+
+static char state_of(pid_t tid)
+{
+    char path[64], state = 'R';
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    file = fopen(path, "re");
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'R';
+    if (file)
+        fclose(file);
+    return state;
+}
+
+/* The other thread is the first, and sleeps in dlopen(), for this one is in its own. */
+static void let_other_lock(void)
+{
+    pthread_create(&other, NULL, use_other, (void *)"in_constructor/other");
+    while (__atomic_load_n(&other_tid, __ATOMIC_ACQUIRE) == 0 || state_of(other_tid) != 'S')
+        usleep(1000);
+}
+
+static void fork_once(void)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child == 0)
+        _exit(0);
+    waitpid(child, &status, 0);
+    printf("forked %d\n", status);
+}
+
 void constructed(void)
 {
-    if (strcmp(how, "both") == 0)
-        pthread_create(&other, NULL, use, (void *)"in_constructor/other");
-    use((void *)name);
+    bool forks = strcmp(how, "fork") == 0;
+
+    if (forks || strcmp(how, "both") == 0)
+        let_other_lock();
+    if (forks)
+        fork_once();
+    else
+        use((void *)name);
 }
 
 int main(int argc, char **argv)
@@ -59,5 +107,5 @@ int main(int argc, char **argv)
     how = argv[4];
     if (!dlopen(argv[3], RTLD_NOW))
         return 3;
-    return strcmp(how, "both") == 0 ? pthread_join(other, NULL) : 0;
+    return other_tid ? pthread_join(other, NULL) : 0;
 }

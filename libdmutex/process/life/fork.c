@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/log.h"
+#include "base/module.h"
 #include "base/rank.h"
 #include "base/self.h"
 #include "process/claims/fast.h"
@@ -29,6 +30,7 @@ void dm_runtime_fork_prepare(void)
     is_fork_bare = !dm_mutex_holds_none();
     if (is_fork_bare)
         return;
+    dm_module_fork_prepare();
     dm_mutex_begin_collecting();
     dm_loop_fork_prepare();
     dm_mutex_lock(&dm_process.start);
@@ -49,6 +51,7 @@ void dm_runtime_fork_parent(void)
     dm_state_unlock();
     dm_mutex_unlock(&dm_process.start);
     dm_loop_fork_parent();
+    dm_module_fork_parent();
 }
 
 /*
@@ -60,6 +63,7 @@ void dm_runtime_fork_child(void)
 {
     dm_process.forks++;
     dm_log_fork_child();
+    dm_module_fork_child();
     if (dm_process.current) {
         dm_process.current->is_retired = true;
         dm_store_fork_child(dm_process.current->store);

@@ -24,6 +24,9 @@
 #include "spawn/local.h"
 #include "store/drivers.h"
 
+/* A load takes milliseconds; even a call whose deadline has passed may take that long. */
+#define LOAD_MS 50
+
 /* The server's URL; guarded by dm_process.start. */
 static char *configured_url;
 static char *switched_url; /* overrides configured_url */
@@ -126,8 +129,29 @@ static bool start_runtime(struct dm_runtime *runtime, char *ret_reason)
     return dm_loop_serve(runtime);
 }
 
-/* START held, so that two threads that lock first make only one runtime. */
-static int make(struct dm_runtime **ret_runtime)
+/* A module that the next try needs, and what is known of it outside START. */
+struct need {
+    struct dm_module *module; /* NULL: none */
+    unsigned command_timeout_ms;
+    bool fails_when_down;
+};
+
+static bool is_missing(const struct dm_runtime *runtime, struct need *ret_need)
+{
+    struct dm_module *module = dm_store_module(runtime->url);
+
+    *ret_need = (struct need){ NULL, 0, false };
+    if (!module || dm_module_is_loaded(module))
+        return false;
+    *ret_need = (struct need){ module, runtime->url->command_timeout_ms, runtime->settings.fails_when_down };
+    return true;
+}
+
+/*
+ * START held, so that two threads that lock first make only one runtime.  If a module is missing, nothing is made, and
+ * the result is 0.
+ */
+static int make(struct dm_runtime **ret_runtime, struct need *ret_need)
 {
     struct dm_runtime *runtime = calloc(1, sizeof *runtime);
     char reason[DM_REASON_ROOM];
@@ -142,6 +166,10 @@ static int make(struct dm_runtime **ret_runtime)
     if (error) {
         undo(runtime);
         return error;
+    }
+    if (is_missing(runtime, ret_need)) {
+        undo(runtime);
+        return 0;
     }
     dm_metrics_init(&runtime->metrics, &runtime->settings);
     dm_ident_draw(&runtime->ident, runtime->settings.host);
@@ -162,13 +190,13 @@ static int make(struct dm_runtime **ret_runtime)
  * made, the child gets a runtime with the parent's uuid and without a loop thread, which it must forget as soon as the
  * runtime is current.
  */
-static int make_current(struct dm_runtime **ret_runtime)
+static int make_current(struct dm_runtime **ret_runtime, struct need *ret_need)
 {
     unsigned forks_before = dm_process.forks;
     int error;
 
     dm_assert_held(DM_RANK_START);
-    error = make(ret_runtime);
+    error = make(ret_runtime, ret_need);
     __atomic_store_n(&dm_process.current, *ret_runtime, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (dm_process.forks != forks_before)
@@ -176,18 +204,45 @@ static int make_current(struct dm_runtime **ret_runtime)
     return error;
 }
 
+/*
+ * No lock is held, because dlopen() waits for the constructors of other threads, which may wait for a lock of ours.
+ * Only a call without a deadline loads in its own thread (base/module.h).
+ */
+static int load(const struct need *need, const struct dm_deadline *deadline)
+{
+    bool is_bounded = !deadline || need->fails_when_down;
+    bool is_timed = !is_bounded && !deadline->is_endless;
+    struct dm_deadline until = dm_deadline_in_ms(is_timed ? LOAD_MS : need->command_timeout_ms);
+    char reason[DM_REASON_ROOM];
+    bool is_late = false;
+
+    if (is_timed && dm_deadline_left_ns(deadline) > LOAD_MS * DM_NS_PER_MS)
+        until = *deadline;
+    if (!is_bounded && !is_timed && dm_module_load_here(need->module))
+        dm_module_reason(need->module, reason);
+    else if (!dm_module_load(need->module, &until, reason))
+        is_late = dm_deadline_left_ns(&until) == 0;
+    if (dm_module_is_loaded(need->module))
+        return 0;
+    return dm_fail(!is_late ? DM_FAIL_BAD_URL : is_timed ? DM_FAIL_TIMED_OUT : DM_FAIL_DOWN, "%s", reason);
+}
+
 /* Every call of the library passes here; after the first one it costs a load. */
-int dm_runtime_get(struct dm_runtime **ret_runtime)
+int dm_runtime_get(const struct dm_deadline *deadline, struct dm_runtime **ret_runtime)
 {
     struct dm_runtime *runtime = __atomic_load_n(&dm_process.current, __ATOMIC_ACQUIRE);
+    struct need need;
     int error = 0;
 
-    if (!runtime) {
+    while (!runtime && !error) {
+        need.module = NULL;
         dm_mutex_lock(&dm_process.start);
         runtime = dm_process.current;
         if (!runtime)
-            error = make_current(&runtime);
+            error = make_current(&runtime, &need);
         dm_mutex_unlock(&dm_process.start);
+        if (need.module)
+            error = load(&need, deadline);
     }
     *ret_runtime = runtime;
     return error;

@@ -8,8 +8,13 @@
 
 #include "process/claims/process.h"
 
-/* The runtime; makes it if there is none, without waiting for the network.  0, or an errno value, noted. */
-int dm_runtime_get(struct dm_runtime **ret_runtime);
+/*
+ * The runtime; makes it if there is none, without waiting for the network.  0, or an errno value, noted.
+ *
+ * If the store needs a module, this takes as long as other threads are in dlopen(): until the deadline at most or, if
+ * that is NULL, for command_timeout.  No lock held.
+ */
+int dm_runtime_get(const struct dm_deadline *deadline, struct dm_runtime **ret_runtime);
 
 /* Names the server, before the first use. */
 int dm_runtime_configure(const char *url);

@@ -58,7 +58,7 @@ dm_reg_open_fn dm_postgres_open;
 #define DM_POSTGRES_EXAMINE "dm_postgres_examine"
 dm_pg_examine_fn dm_postgres_examine;
 
-/* Loads the module, and finds a function of it.  NULL with the reason.  Needs 64 KiB of stack. */
-void *dm_postgres_load(const char *function, char ret_reason[DM_REASON_ROOM]);
+/* The module's dm_postgres_examine(); loads the module.  NULL with the reason.  Needs 64 KiB of stack; no lock held. */
+dm_pg_examine_fn *dm_postgres_examiner(char ret_reason[DM_REASON_ROOM]);
 
 #endif
