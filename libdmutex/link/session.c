@@ -448,7 +448,9 @@ static void check_time(struct dm_session *session)
     else if (session->state == DM_SESSION_PREPARING)
         dm_session_go_on_without_look_up(session);
     else if (session->state == DM_SESSION_GREETING)
-        dm_session_fail(session, "was opened, but the server gave no answer within connect_timeout");
+        dm_session_fail(session, session->options.is_listening
+                                     ? "was opened for messages, but the server gave no answer within connect_timeout"
+                                     : "was opened, but the server gave no answer within connect_timeout");
     else
         dm_session_fail(session, "could not be opened within connect_timeout");
 }

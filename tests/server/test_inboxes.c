@@ -3,10 +3,12 @@
  * Messages that come late, not at all or twice, and missing inboxes: a waiter gets the lock all the same, at once or by
  * the next poll, never by the end of a lease.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/lines.h"
 #include "../lib/testlib.h"
 
 #define LONG_LEASE 60000 /* no poll within the time of a test */
@@ -164,6 +166,30 @@ static void test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole(void *
     expect_lock_and_end(waiter, "inbox/hole");
 }
 
+/* A subscription that is never confirmed, although commands are answered: the waiter asks, and the log says why. */
+static void test_a_waiter_owns_by_asking_when_its_subscription_is_never_confirmed(void **state)
+{
+    char url[160], log[160];
+    struct actor *waiter;
+    int64_t asked;
+
+    (void)state;
+    snprintf(url, sizeof url, "DMUTEX_URL=%s&connect_timeout=%d", proxy_url(the_proxy), LEASE / 3);
+    snprintf(log, sizeof log, "DMUTEX_LOG=warn:%s", server_file(the_server, "unconfirmed"));
+    hold("inbox/unconfirmed");
+    proxy_break(the_proxy, PROXY_SWALLOW_REPLY, PROXY_INBOX, "SUBSCRIBE", INT_MAX);
+    waiter = actor_start_with(the_server, url, log, NULL);
+    actor_do(waiter, "0", "init inbox/unconfirmed lease=%d", LONG_LEASE);
+    asked = side_calls(the_server->side, "evalsha");
+    actor_send(waiter, "lock inbox/unconfirmed");
+    wait_until(lines_with(server_file(the_server, "unconfirmed"), "was opened for messages, but") > 0);
+    wait_until(side_calls(the_server->side, "evalsha") > asked + 2);
+    assert_true(actor_is_silent(waiter));
+    promise_within(AT_ONCE);
+    assert_result(dmutex_unlock(&mutex), 0);
+    expect_lock_and_end(waiter, "inbox/unconfirmed");
+}
+
 /* Failure 2: a message is on the way when the connection breaks in the middle of the message. */
 static void test_a_waiter_owns_when_the_connection_breaks_in_the_message(void **state)
 {
@@ -299,6 +325,7 @@ int main(int argc, char **argv)
         INBOX_TEST(test_a_waiter_owns_when_its_inbox_was_closed_before_it_knew_its_place),
         INBOX_TEST(test_a_waiter_owns_by_its_poll_when_the_message_is_lost),
         INBOX_TEST(test_a_waiter_owns_by_its_poll_when_its_inbox_is_a_black_hole),
+        INBOX_TEST(test_a_waiter_owns_by_asking_when_its_subscription_is_never_confirmed),
         INBOX_TEST(test_a_waiter_owns_when_the_connection_breaks_in_the_message),
         INBOX_TEST(test_a_late_message_is_not_believed_when_its_grant_is_over),
         INBOX_TEST(test_a_grant_is_given_back_when_its_waiter_has_left),
