@@ -254,6 +254,7 @@ libdmutex_libdmutex_tls_la_SOURCES = \
     libdmutex/base/file.c \
     libdmutex/base/place.c \
     libdmutex/base/poll.c \
+    libdmutex/base/text.c \
     libdmutex/link/tls_module.c
 libdmutex_libdmutex_tls_la_LDFLAGS = \
     -module \

@@ -11,6 +11,7 @@
 
 #include "base/fileid.h"
 #include "base/place.h"
+#include "base/text.h"
 
 static void close_quietly(int fd)
 {
@@ -76,7 +77,7 @@ const char *dm_file_reason(int error)
     case EPERM:
         return "another user can change it, or the way to it, and this program is root's";
     default:
-        return strerror(error);
+        return dm_text_error(error);
     }
 }
 

@@ -3,6 +3,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+const char *dm_text_error(int error)
+{
+    const char *text = strerrordesc_np(error);
+
+    return text ? text : "an unknown error";
+}
 
 /* The length of the UTF-8 sequence that begins with this byte; 0: none does (RFC 3629: C0, C1 and F5 to FF). */
 static size_t announced_length(unsigned char first)

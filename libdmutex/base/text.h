@@ -15,6 +15,12 @@
 void dm_text_clean(char *text);
 
 /*
+ * What an errno value means, in English.  strerror() would translate it: then a sentence is in two languages and
+ * character sets, and the first call may load a library (gconv) and wait for another thread's dlopen().
+ */
+const char *dm_text_error(int error);
+
+/*
  * The length of the character at the beginning of a text, if it is one that dm_text_clean() leaves; 0 for any other
  * byte, and at the end of the text.
  */

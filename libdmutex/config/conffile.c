@@ -14,6 +14,7 @@
 #include "base/attrs.h"
 #include "base/file.h"
 #include "base/place.h"
+#include "base/text.h"
 
 #define LARGEST 65536 /* bytes; a larger file is not a configuration */
 
@@ -375,14 +376,14 @@ static bool read_open(struct reader *reader, int fd)
     bool is_good;
 
     if (fstat(fd, &status) != 0)
-        return complain(reader, "%s", strerror(errno));
+        return complain(reader, "%s", dm_text_error(errno));
     if (!check_status(reader, &status))
         return false;
     text = dm_file_read_open(fd, LARGEST, &length);
     if (!text && errno == EFBIG)
         return complain(reader, "is not a file of at most %d bytes", LARGEST);
     if (!text)
-        return complain(reader, "%s", strerror(errno));
+        return complain(reader, "%s", dm_text_error(errno));
     is_good = strlen(text) == length ? read_text(reader, text) : complain(reader, "is not text");
     free(text);
     return is_good;
@@ -392,7 +393,7 @@ static bool complain_of_way(struct reader *reader, const struct dm_fault *fault)
 {
     if (fault->kind == DM_FAULT_OWNER)
         return complain(reader, "is not used: %s %s %u", fault->place, fault->words, (unsigned)fault->owner);
-    return complain(reader, "%s", strerror(fault->error));
+    return complain(reader, "%s", dm_text_error(fault->error));
 }
 
 /* A dangling link is not an absent file: somebody has configured this host, and a disk or a volume is missing. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "config/login.h"
 #include "config/url_parts.h"
 
@@ -87,7 +88,7 @@ static bool set_path(char **slot, const char *option, struct dm_part value, char
     if (!*slot || (*slot)[0] != '/')
         return complain_of_file(ret_reason, option, "", value, "it is not an absolute path");
     if (euidaccess(*slot, R_OK) < 0)
-        return complain_of_file(ret_reason, option, *slot, value, strerror(errno));
+        return complain_of_file(ret_reason, option, *slot, value, dm_text_error(errno));
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/address.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -119,6 +120,26 @@ static enum dm_found kind_of(int error)
     }
 }
 
+/* For the same reason as dm_text_error(). */
+static const char *text_of(int error)
+{
+    switch (error) {
+    case EAI_NONAME:
+        return "Name or service not known";
+    case EAI_NODATA:
+    case EAI_ADDRFAMILY:
+        return "The name has no address of a kind that can be used here";
+    case EAI_AGAIN:
+        return "Temporary failure in name resolution";
+    case EAI_MEMORY:
+        return "Out of memory";
+    case EAI_SYSTEM:
+        return dm_text_error(errno);
+    default:
+        return "Failure in name resolution";
+    }
+}
+
 static enum dm_found find_tcp(struct dm_addresses *addresses, const struct dm_address *address, bool may_block,
                               char *ret_reason)
 {
@@ -135,8 +156,7 @@ static enum dm_found find_tcp(struct dm_addresses *addresses, const struct dm_ad
     }
     if (!may_block && error == EAI_NONAME)
         return DM_FOUND_LATER;
-    snprintf(ret_reason, DM_REASON_ROOM, "the host name %.80s cannot be looked up: %s", address->host,
-             gai_strerror(error));
+    snprintf(ret_reason, DM_REASON_ROOM, "the host name %.80s cannot be looked up: %s", address->host, text_of(error));
     return kind_of(error);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "link/session_parts.h"
 
 /* Reasons may alternate as long as a server is away. */
@@ -171,7 +172,7 @@ void dm_session_fail_address(struct dm_session *session, int error)
     if (session->has_reached)
         dm_session_fail_as_noted(session);
     else
-        dm_session_fail(session, "cannot be opened (%s)", strerror(error));
+        dm_session_fail(session, "cannot be opened (%s)", dm_text_error(error));
 }
 
 /*
@@ -197,7 +198,7 @@ void dm_session_fail_by_stream(struct dm_session *session, const char *what)
     if (*reason)
         dm_session_fail(session, "%s", reason);
     else
-        dm_session_fail(session, "%s (%s)%s", what, strerror(error), dm_session_hint(session));
+        dm_session_fail(session, "%s (%s)%s", what, dm_text_error(error), dm_session_hint(session));
 }
 
 void dm_session_rest(struct dm_session *session, const char *reason)

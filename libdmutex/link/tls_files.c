@@ -63,7 +63,7 @@ static bool check_folder(const char *path, char *ret_reason)
     bool is_good = true;
 
     if (!folder)
-        return complain("cacert", path, strerror(errno), ret_reason);
+        return complain("cacert", path, dm_text_error(errno), ret_reason);
     while (is_good && (entry = readdir(folder))) {
         is_good = !is_hash(entry->d_name) || fstatat(dirfd(folder), entry->d_name, &status, 0) < 0 ||
                   S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);

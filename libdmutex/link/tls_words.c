@@ -291,7 +291,7 @@ void dm_tls_explain_failure(const struct dm_tls_facts *facts, char ret_reason[DM
     else if (facts->error && explain_alert(facts, ret_reason))
         return;
     else if (facts->socket_error)
-        snprintf(ret_reason, DM_REASON_ROOM, "broke in the TLS handshake (%s)", strerror(facts->socket_error));
+        snprintf(ret_reason, DM_REASON_ROOM, "broke in the TLS handshake (%s)", dm_text_error(facts->socket_error));
     else if (facts->error)
         snprintf(ret_reason, DM_REASON_ROOM, "TLS failed: %s", text ? text : "for an unknown reason");
     else if (facts->is_silent)

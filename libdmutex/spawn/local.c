@@ -21,6 +21,7 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/place.h"
+#include "base/text.h"
 #include "spawn/outside.h"
 #include "spawn/server.h"
 
@@ -92,7 +93,8 @@ static int refuse(const struct dm_fault *fault, bool may_block, char *ret_reason
         complain(ret_reason, "this process may make no unix socket, which the local server needs: allow AF_UNIX, as in "
                              "RestrictAddressFamilies= of its unit, or set DMUTEX_URL");
     } else {
-        complain(ret_reason, "%.90s cannot be used for the local server: %s%s", fault->place, strerror(fault->error),
+        complain(ret_reason, "%.90s cannot be used for the local server: %s%s", fault->place,
+                 dm_text_error(fault->error),
                  fault->error == EROFS || fault->error == EACCES || fault->error == ENOSPC
                      ? ": set DMUTEX_LOCAL_DIR to a folder that can be written, or DMUTEX_URL"
                      : "");
@@ -167,7 +169,7 @@ static bool announce(int folder, const struct dm_url *url, bool may_wait, char *
     if (fd >= 0)
         close(fd);
     return complain(ret_reason, "the folder of %.90s cannot be locked: %s", url->path,
-                    error == EWOULDBLOCK ? "another program has locked it, which lslocks shows" : strerror(error));
+                    error == EWOULDBLOCK ? "another program has locked it, which lslocks shows" : dm_text_error(error));
 }
 
 /* True if no process is left that has used a server in this folder. */
@@ -203,7 +205,7 @@ static bool note_start(int folder, const char *directory, char *ret_reason)
     }
     dm_log_info("programs that used the previous local server are still running: the new one begins with a grace");
     return unlinkat(folder, ALONE_FILE, 0) == 0 || errno == ENOENT ||
-           complain(ret_reason, "%.90s/" ALONE_FILE " cannot be removed: %s", directory, strerror(errno));
+           complain(ret_reason, "%.90s/" ALONE_FILE " cannot be removed: %s", directory, dm_text_error(errno));
 }
 
 /* Called after the connect: if a server is started later, it is another one, and the socket is useless. */
@@ -338,7 +340,7 @@ static int start_server(int folder, const char *directory, const char *path, cha
         complain(ret_reason, "neither redis-server nor valkey-server is installed: install the package "
                              "redis-server, or set DMUTEX_URL");
     else if (error)
-        complain(ret_reason, "the local server cannot be started: %s%s", strerror(error),
+        complain(ret_reason, "the local server cannot be started: %s%s", dm_text_error(error),
                  error == EAGAIN ? ": look at ulimit -u and pids.max" : "");
     if (error)
         return is_shortage(error) ? DM_OPEN_LATER : -1;
@@ -429,7 +431,7 @@ static int lock_starters(int folder, const char *directory, char *ret_reason)
     int lock = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (lock < 0)
-        complain(ret_reason, "%.90s/lock cannot be made: %s", directory, strerror(errno));
+        complain(ret_reason, "%.90s/lock cannot be made: %s", directory, dm_text_error(errno));
     while (lock >= 0 && flock(lock, LOCK_EX) < 0 && errno == EINTR)
         continue;
     return lock;

@@ -222,6 +222,12 @@ result "each file of the library is listed to be built or distributed"
     >"$scratch/complaints"
 result "tests use no word that cmocka 2 takes or warns of"
 
+# In a localized program these translate, and libc may load a library for that: another thread's dlopen() is waited for,
+# perhaps under a lock.  dm_text_error() and strerrordesc_np() do not.
+(cd "$srcdir" && grep -rnE '(^|[^>_a-z])(strerror(_[rl])?|gai_strerror|strsignal|perror|psignal|d?c?n?gettext)\(' \
+    libdmutex preload/module preload/shared --include='*.c') >"$scratch/complaints"
+result "nothing that runs in a program translates"
+
 # ---------------------------------------------------------------------------
 # Each header compiles alone
 # ---------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* base/text: texts from outside are cleaned before people see the texts. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,14 @@ static void assert_cleaned(const char *text, const char *wanted)
     snprintf(room, sizeof room, "%s", text);
     dm_text_clean(room);
     assert_string_equal(room, wanted);
+}
+
+/* An errno value always has a text. */
+static void test_error_of_libc_is_told_in_english(void **state)
+{
+    (void)state;
+    assert_string_equal(dm_text_error(ENOENT), "No such file or directory");
+    assert_string_equal(dm_text_error(-1), "an unknown error");
 }
 
 /* Printable text of any language stays unchanged. */
@@ -85,6 +94,7 @@ static void test_clean_removes_bytes_when_they_are_not_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_error_of_libc_is_told_in_english),
         cmocka_unit_test(test_clean_keeps_a_text_when_it_is_printable),
         cmocka_unit_test(test_clean_removes_controls_when_a_text_has_any),
         cmocka_unit_test(test_clean_removes_marks_of_direction_when_a_text_has_any),

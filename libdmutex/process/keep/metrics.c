@@ -13,6 +13,7 @@
 #include "base/place.h"
 #include "base/rank.h"
 #include "base/shield.h"
+#include "base/text.h"
 #include "process/claims/process.h"
 #include "process/keep/gate.h"
 
@@ -334,7 +335,7 @@ static void write_file(const struct dm_metrics *metrics, const dmutex_stats_t *s
             dm_log_alarm("the metrics file %.300s is not written by root: %s %s %u", metrics->path, fault.place,
                          fault.words, (unsigned)fault.owner);
         else
-            dm_log_alarm("the metrics file %.300s cannot be written: %s", metrics->path, strerror(errno));
+            dm_log_alarm("the metrics file %.300s cannot be written: %s", metrics->path, dm_text_error(errno));
     }
     errno = kept;
 }

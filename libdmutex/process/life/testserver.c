@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/place.h"
+#include "base/text.h"
 #include "process/life/runtime.h"
 #include "spawn/pgserver.h"
 #include "spawn/server.h"
@@ -108,7 +109,7 @@ static int make_directory(struct dmutex_test_server *server)
     const char *given = server->is_postgres && geteuid() == 0 ? NULL : secure_getenv("TMPDIR");
 
     if (!make_directory_in(server, given) && !make_directory_in(server, "/tmp"))
-        return dm_fail(DM_FAIL_TEST_SERVER, "no directory can be made in /tmp: %s", strerror(errno));
+        return dm_fail(DM_FAIL_TEST_SERVER, "no directory can be made in /tmp: %s", dm_text_error(errno));
     write_url(server);
     return 0;
 }
@@ -168,7 +169,7 @@ static int fail_by_result(const struct dmutex_test_server *server, int result)
         return dm_fail(DM_FAIL_TEST_SERVER, "neither redis-server nor valkey-server is installed: install the "
                                             "package redis-server");
     default:
-        return dm_fail(DM_FAIL_TEST_SERVER, "it cannot be started: %s", strerror(result));
+        return dm_fail(DM_FAIL_TEST_SERVER, "it cannot be started: %s", dm_text_error(result));
     }
 }
 
@@ -211,7 +212,7 @@ static int begin(struct dmutex_test_server *server)
                             server->is_postgres ? &server->postgres : NULL);
     if (error) {
         rmdir(server->directory);
-        return dm_fail(DM_FAIL_TEST_SERVER, "no process can be made for it: %s", strerror(error));
+        return dm_fail(DM_FAIL_TEST_SERVER, "no process can be made for it: %s", dm_text_error(error));
     }
     server->pid = getpid();
     error = dm_testserver_do(server, DM_REAPER_START);
