@@ -2,7 +2,6 @@
 #include "home.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "bench.h"
 #include "server.h"
@@ -17,14 +16,14 @@ static const char unlock_script[] =
 static const char delete_script[] =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-void home_open(struct home *home, redisContext *context, const char *name, int owner)
+void home_open(struct home *home, redisContext *context, const char *name, int owner, unsigned lease_ms)
 {
     home->context = context;
     home->lock_sha = bench_load(context, lock_script);
     home->unlock_sha = bench_load(context, unlock_script);
     home->delete_sha = bench_load(context, delete_script);
     snprintf(home->name, sizeof home->name, "%s", name);
-    strcpy(home->lease_ms, "10000");
+    snprintf(home->lease_ms, sizeof home->lease_ms, "%u", lease_ms);
     snprintf(home->owner, sizeof home->owner, "0123456789abcdef0123456789abcdef:%d", owner);
 }
 

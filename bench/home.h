@@ -12,8 +12,7 @@ struct home {
     char name[64], owner[64], lease_ms[16];
 };
 
-/* The lease is 10 s; the caller may change it. */
-void home_open(struct home *home, redisContext *context, const char *name, int owner);
+void home_open(struct home *home, redisContext *context, const char *name, int owner, unsigned lease_ms);
 
 /* The two classic scripts of a reentrant lock: hexists, hincrby, pexpire; hincrby, del, publish. */
 void home_classic_lock(struct home *home);

@@ -58,6 +58,7 @@ static PGconn *connect_to(const struct bench_server *server)
 
     if (PQstatus(connection) != CONNECTION_OK)
         bench_die(PQerrorMessage(connection));
+    PQsetErrorVerbosity(connection, PQERRORS_TERSE);
     PQsetNoticeProcessor(connection, ignore, NULL);
     return connection;
 }
@@ -73,8 +74,6 @@ static double ask_number(PGconn *connection, const char *sql)
 
 /* ---- bare locks ------------------------------------------------------------------ */
 
-#define LEASE_MS "10000"
-
 /* One row is the lock.  The value is as long as the library's usual one, and the table is made like the library's. */
 struct row {
     PGconn *connection;
@@ -82,21 +81,25 @@ struct row {
 };
 
 static const char make_table[] =
-    "CREATE TABLE bare (name text PRIMARY KEY, value bytea NOT NULL DEFAULT decode(repeat('00', 300), 'hex'), holder "
-    "text, until timestamptz NOT NULL DEFAULT '-infinity', queue text[] NOT NULL DEFAULT '{}') WITH (fillfactor = 50)";
+    "CREATE TABLE IF NOT EXISTS bare (name text PRIMARY KEY, value bytea NOT NULL DEFAULT decode(repeat('00', 300), "
+    "'hex'), holder text, queue text[] NOT NULL DEFAULT '{}', taker text, until timestamptz NOT NULL DEFAULT "
+    "'-infinity') WITH (fillfactor = 50)";
 static const char make_row[] = "INSERT INTO bare (name) VALUES ($1) ON CONFLICT DO NOTHING";
 
 /* $1 name, $2 owner. */
-static const char update[] = "UPDATE bare SET value = decode(repeat('01', 300), 'hex'), holder = $2 WHERE name = $1";
-static const char take[] = "UPDATE bare SET holder = $2, until = clock_timestamp() + interval '" LEASE_MS
-                           " ms' WHERE name = $1 AND until < clock_timestamp()";
-static const char leave[] = "UPDATE bare SET until = '-infinity' WHERE name = $1 AND holder = $2";
+static const char update[] = "UPDATE bare SET value = decode(repeat('01', 300), 'hex'), taker = $2 WHERE name = $1";
+static const char take[] =
+    "UPDATE bare SET taker = $2, until = clock_timestamp() + interval '%u ms' WHERE name = $1 AND "
+    "until < clock_timestamp()";
+static const char leave[] = "UPDATE bare SET until = '-infinity' WHERE name = $1 AND taker = $2";
 static const char line_up[] =
     "UPDATE bare SET queue = CASE WHEN holder IS NULL THEN queue ELSE queue || $2 END, holder "
     "= COALESCE(holder, $2) WHERE name = $1 RETURNING holder = $2";
 static const char hand_on[] =
     "WITH given AS (UPDATE bare SET holder = queue[1], queue = queue[2:] WHERE name = $1 AND holder = $2 RETURNING "
     "holder) SELECT pg_notify('bare_' || holder, '') FROM given WHERE holder IS NOT NULL";
+static const char advise[] = "SELECT pg_advisory_lock(hashtextextended($1, 0)), $2";
+static const char cease[] = "SELECT pg_advisory_unlock(hashtextextended($1, 0)), $2";
 
 static PGresult *run(struct row *row, const char *statement)
 {
@@ -123,8 +126,10 @@ static struct row *open_row(const struct bench_server *server, const char *name,
     snprintf(row->name, sizeof row->name, "%s", name);
     snprintf(row->owner, sizeof row->owner, "%d", owner);
     row->connection = sibling ? sibling->connection : connect_to(server);
-    if (!sibling)
+    if (!sibling) {
+        PQclear(PQexec(row->connection, make_table)); /* fails if somebody else makes it now, and then it is there */
         prepare(row->connection, lock, unlock);
+    }
     PQclear(checked(row->connection,
                     PQexecParams(row->connection, make_row, 1, NULL, (const char *[]){ row->name }, NULL, NULL, 0)));
     return row;
@@ -137,7 +142,15 @@ static void *open_pair(const struct bench_server *server, const char *name, int 
 
 static void *open_polled(const struct bench_server *server, const char *name, int owner, void *sibling)
 {
-    return open_row(server, name, owner, sibling, take, leave);
+    char text[256];
+
+    snprintf(text, sizeof text, take, server->lease_ms);
+    return open_row(server, name, owner, sibling, text, leave);
+}
+
+static void *open_advisory(const struct bench_server *server, const char *name, int owner, void *sibling)
+{
+    return open_row(server, name, owner, sibling, advise, cease);
 }
 
 static void *open_grant(const struct bench_server *server, const char *name, int owner, void *sibling)
@@ -173,6 +186,19 @@ static void lock_polled(void *row)
 {
     while (!take_row(row))
         bench_pause(0.001);
+}
+
+/* Three statements in one round trip. */
+static void lock_session(void *lock)
+{
+    const struct row *row = lock;
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT "
+             "pg_advisory_lock(hashtextextended('%s', 0))",
+             row->name);
+    execute(row->connection, text);
 }
 
 static void await_notice(PGconn *connection)
@@ -231,7 +257,6 @@ static void await(const struct bench_server *server)
             bench_die("PostgreSQL does not start");
         bench_pause(0.02);
     }
-    execute(connection, make_table);
     PQfinish(connection);
 }
 
@@ -291,7 +316,9 @@ static double table_bytes(const struct bench_server *server)
         .name = (own_name), .commands = "writing transactions",                                                 \
         .bare = { [BARE_PAIR] = { "two updates", open_pair, lock_pair, unlock },                                \
                   [BARE_POLL] = { "row lock", open_polled, lock_polled, unlock },                               \
-                  [BARE_GRANT] = { "bare grant", open_grant, lock_grant, unlock } },                            \
+                  [BARE_GRANT] = { "bare grant", open_grant, lock_grant, unlock },                              \
+                  [BARE_ADVISORY] = { "advisory lock", open_advisory, lock_pair, unlock },                      \
+                  [BARE_SESSION] = { "session lock", open_advisory, lock_session, unlock } },                   \
         .serve = serve, .await = await, .write_url = write_url, .write_version = write_version, .count = count, \
         .rows_written = rows_written, .table_bytes = table_bytes                                                \
     }

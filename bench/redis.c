@@ -59,7 +59,7 @@ static void *open_home(const struct bench_server *server, const char *name, int 
 {
     struct home *home = allocate(sizeof *home);
 
-    home_open(home, sibling ? ((struct home *)sibling)->context : bench_connect(server), name, owner);
+    home_open(home, sibling ? ((struct home *)sibling)->context : bench_connect(server), name, owner, server->lease_ms);
     return home;
 }
 

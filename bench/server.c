@@ -45,7 +45,7 @@ redisContext *bench_connect(const struct bench_server *server)
 
 struct bench_server bench_server_start(const struct bench_store *store, int core)
 {
-    struct bench_server server = { .store = store };
+    struct bench_server server = { .store = store, .lease_ms = 10000 };
 
     strcpy(server.directory, "/tmp/dmutex-bench-XXXXXX");
     if (!mkdtemp(server.directory))

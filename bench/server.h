@@ -20,6 +20,7 @@ struct bench_server {
     int port;           /* on 127.0.0.1; of Redis */
     enum bench_way way; /* how the library and bench_connect() reach it */
     char url[192];      /* for DMUTEX_URL */
+    unsigned lease_ms;  /* of bare locks that end by themselves */
 };
 
 /* A port of 127.0.0.1 that is currently free. */

@@ -18,6 +18,9 @@ enum bare_kind {
     BARE_POLL,    /* home-made: tried each millisecond while another has it */
     BARE_GRANT,   /* the least that a handoff costs: the release grants the lock to the first waiter */
     BARE_ASKED,   /* kept until somebody asks for it */
+    /* The session's lock of PostgreSQL, and the same as locking libraries take it, with timeouts set first. */
+    BARE_ADVISORY,
+    BARE_SESSION,
     BARE_KINDS
 };
 

@@ -86,8 +86,8 @@ class Workloads:
         return f"name-{self.names}"
 
     def requests_since(self, before):
-        """Without the one of this program's own."""
-        return self.servers.redis.requests() - before - 1
+        """Without the one of this program's own, which PostgreSQL does not count."""
+        return self.servers.store.requests() - before - (not self.servers.store.is_late)
 
     def version(self, peer):
         adapter = self.start(peer, "version")
@@ -119,38 +119,47 @@ class Workloads:
             adapter.close()
             raise
 
+    def counted_turn(self, adapter):
+        """Requests for each pair, and the turn.  A turn is shorter than PostgreSQL's counters are late."""
+        if self.servers.store.is_late:
+            return {}, self.take_turn(adapter)
+        before = self.servers.store.requests()
+        turn = self.take_turn(adapter)
+        return {"requests": self.requests_since(before) / turn[0]}, turn
+
     def start_pair(self, peer):
         return self.start_turns(peer, "pair", self.turn)
 
     def pair(self, adapter):
         """One turn."""
-        before = self.servers.redis.requests()
-        pairs, seconds = self.take_turn(adapter)
-        return {"us": seconds / pairs * 1e6, "requests": self.requests_since(before) / pairs}
+        figures, (pairs, seconds) = self.counted_turn(adapter)
+        return {"us": seconds / pairs * 1e6, **figures}
 
     def start_pairs(self, peer):
         """Also counts commands, in a turn that is not timed: MONITOR slows the server down."""
         adapter = self.start_turns(peer, "pairs", self.turn, THREADS)
-        commands, (pairs, _) = self.servers.redis.commands_during(lambda: self.take_turn(adapter))
-        adapter.commands = commands / pairs
+        adapter.commands = {}
+        if not self.servers.store.is_late:
+            commands, (pairs, _) = self.servers.store.commands_during(lambda: self.take_turn(adapter))
+            adapter.commands = {"commands": commands / pairs}
         return adapter
 
     def pairs(self, adapter):
         """One turn of all threads."""
-        before = self.servers.redis.requests()
-        pairs, seconds = self.take_turn(adapter)
-        return {"pairs": pairs / seconds, "commands": adapter.commands, "requests": self.requests_since(before) / pairs}
+        figures, (pairs, seconds) = self.counted_turn(adapter)
+        return {"pairs": pairs / seconds, **adapter.commands, **figures}
 
     def contend(self, peer, size):
         """Clients, each a process, that lock and unlock one name for some seconds."""
         name = self.new_name()
         with open(self.holder, "wb") as file:
             file.write(b"\0")
+        before_all = self.servers.store.requests()
         adapters = [self.start(peer, "contend", self.seconds, name, self.holder, i + 1) for i in range(size)]
         try:
             for adapter in adapters:
                 adapter.expect("ready")
-            before = self.servers.redis.requests()
+            before = self.servers.store.requests()
             for adapter in adapters:
                 adapter.go()
             time.sleep(self.seconds)
@@ -159,6 +168,8 @@ class Workloads:
         finally:
             for adapter in adapters:
                 adapter.close()
+        if self.servers.store.is_late:
+            requests = self.servers.store.requests_of_all() - before_all
         acquired = [count[0] for count in counts]
         return {
             "acquired": sum(acquired) / self.seconds,
@@ -198,7 +209,7 @@ class Workloads:
             for adapter in adapters[1:]:
                 adapter.expect("ready")
             time.sleep(2)  # all have begun to wait
-            before = self.servers.redis.requests()
+            before = self.servers.store.requests()
             time.sleep(3)
             return {"requests": self.requests_since(before) / 3}
         finally:

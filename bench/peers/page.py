@@ -48,6 +48,20 @@ hundredths less than 0 are possible. *Requests* of 100 waiters, threads of 4 pro
 happens."""
 
 
+TEXTS = {
+    "redis": ("libdmutex compared with other locks", "by TCP over the loopback interface",
+              "A *request* is one read of the server from a client. Requests of ZooKeeper and etcd are not counted."),
+    "postgres": ("libdmutex compared with other locks on PostgreSQL", "by a unix socket",
+                 """\
+A *request* is one transaction of the server, with those of connecting, and those in which a session reads a notice:
+the server wakes each session that listens. In turns that are shorter than the server's counters are late, requests are
+not counted.
+
+pg_advisory_lock and session locks have no lease: the server gives them back when it sees that the connection has ended,
+and a holder that is cut off goes on and does not know. They write nothing, and have no token."""),
+}
+
+
 class Page:
     def __init__(self, result):
         self.result = result
@@ -119,7 +133,7 @@ class Page:
             f'Made on {result["date"]} by `{result["command"]}`: one run, in which all locks take turns; medians of '
             f'{result["count"]} rounds of {result["seconds"]:g} s; one round for the section "Waiting", and for a '
             f'figure that takes longer than 30 s. {machine["cores"]} cores, {machine["processor"]}, '
-            f'Linux {machine["kernel"]}, Redis {result["redis"]}; load before the run: {machine["load"]:.2f}. '
+            f'Linux {machine["kernel"]}, {result["server"]}; load before the run: {machine["load"]:.2f}. '
             "Absolute figures move from machine to machine: compare within a "
             f"column.{self.warning()}", 120)
 
@@ -142,16 +156,16 @@ class Page:
         ])
 
     def text(self):
-        result = self.result
-        return f"""# libdmutex compared with other locks
+        title, way, request = TEXTS["redis" if self.result["store"] == "redis" else "postgres"]
+        return f"""# {title}
 
 {self.origin()}
 
-All clients are processes on the machine of the server, by TCP over the loopback interface, placed by the kernel; all
+All clients are processes on the machine of the server, {way}, placed by the kernel; all
 locks have the defaults of their package, but endless tries, and a lease of 10 s. `bench/peers/README.md` says how each
 is driven.
 
-A *request* is one read of the server from a client. Requests of ZooKeeper and etcd are not counted.
+{request}
 
 {self.sections()}## Versions
 

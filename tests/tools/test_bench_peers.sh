@@ -41,7 +41,9 @@ compare --seconds 0.5 --only pair --only pairs --json "$scratch/json" c python >
 result "locks are measured with two of the workloads"
 
 # One line for each figure of each turn: LOCK|WORKLOAD|FIELD|VALUE
-python3 - "$scratch/json" >"$scratch/figures" <<'EOF'
+list_figures()
+{
+    python3 - "$scratch/json" >"$scratch/figures" <<'EOF'
 import json, sys
 
 with open(sys.argv[1]) as file:
@@ -51,6 +53,8 @@ with open(sys.argv[1]) as file:
                 for field, value in figures.items():
                     print(name, workload, field, value, sep="|")
 EOF
+}
+list_figures
 
 # median LOCK WORKLOAD FIELD LEAST MOST: complains unless the median of the turns is in these limits.  There are ten, or
 # fewer of a lock whose turns take long on this machine.
@@ -95,5 +99,26 @@ section "Left out" | grep -qx '\* redis-py Lock: pairs: the lock has gone\.' || 
 is "turns" "$(grep -cF 'redis-py Lock|pairs|pairs|' "$scratch/figures")" 1
 is "reasons" "$(section "Left out" | grep -c '^\* redis-py Lock: ')" 1
 result "a lock that fails takes no further turn, and the page says why"
+
+# ---------------------------------------------------------------------------
+# PostgreSQL
+# ---------------------------------------------------------------------------
+if bench/dmutex-bench --store postgres --list >"$scratch/list" 2>&1 && command -v psql >"$scratch/out" &&
+    { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >"$scratch/out" 2>&1; then
+    compare --store postgres-async --seconds 0.5 --crowd 2 --only pair --only contend --json "$scratch/json" c \
+        >"$scratch/page" 2>"$scratch/errors" || complain "status $?: $(tail -n 1 "$scratch/errors")"
+    list_figures
+    for lock in libdmutex "libdmutex, linger 1 s" "bare grant" "bare row, each ms" pg_advisory_lock "session lock"; do
+        median "$lock" pair us 0.01 inf
+        median "$lock" "contend 2" acquired 1 inf
+    done
+    # Each lock and each unlock is a transaction, and a few more are for connecting.
+    for lock in "bare row, each ms" pg_advisory_lock "session lock"; do
+        median "$lock" "contend 2" requests 1.9 8
+    done
+    grep -q '^# libdmutex compared with other locks on PostgreSQL$' "$scratch/page" || complain "no title"
+    is "locks without all figures" "$(section "Left out" | sed '1,2d' | xargs)" Nothing.
+    result "the locks on PostgreSQL are measured"
+fi
 
 finish

@@ -3,16 +3,18 @@
  * The adapter of bench/peers for locks in C: the library, and bare loops on a blocking connection.
  *
  *   library   dmutex_lock()          linger    the same, with leases kept after the unlock
- *   set       SET NX PX, tried each millisecond, and a script that compares and deletes
+ *   polled    a home-made lock, tried each millisecond: SET NX PX and a script that compares and deletes, or a row
  *   classic   two classic scripts of a reentrant lock; it does not wait, so only for names that nobody else wants
- *   grant     a release that grants, of one name; no lease is renewed and no death noticed, so only pair and contend
+ *   grant     a release that grants; no lease is renewed and no death noticed, so only pair and contend
+ *   advisory  pg_advisory_lock(): no lease, no token, and it ends with the connection
+ *   session   the same as libraries of session locks call it, with the timeouts set first
  *
  * bench/peers/README.md describes the commands and answers.
  */
 #include <dmutex/dmutex.h>
 #include <fcntl.h>
-#include <hiredis.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,31 +22,36 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/grant.h"
-#include "bench/home.h"
 #include "bench/server.h"
 #include "bench/store.h"
 
 #define EXIT_UNSUPPORTED 77
 
-/* One lock as one owner. */
-struct lock {
-    dmutex_t mutex;
-    struct home home;
-    struct grant *grant;
-};
-
 struct kind {
     const char *name;
-    void (*open)(struct lock *lock, const char *name, unsigned lease_ms);
-    void (*lock)(struct lock *lock);
-    void (*unlock)(struct lock *lock);
+    enum bare_kind bare;
+    const char *linger;   /* in ms, of the library's */
     const char *commands; /* all that make sense for this lock */
+};
+
+/* One lock as one owner. */
+struct lock {
+    const struct bare *bare; /* NULL: the library's */
+    void *bare_lock;
+    dmutex_t mutex;
 };
 
 static struct bench_server server;
 
-/* ---- the locks ------------------------------------------------------------------- */
+static const struct kind kinds[] = {
+    { "library", BARE_NONE, NULL, "pair pairs contend hold wait idle" },
+    { "linger", BARE_NONE, "1000", "pair pairs contend hold wait idle" },
+    { "polled", BARE_POLL, NULL, "pair pairs contend hold wait idle" },
+    { "classic", BARE_CLASSIC, NULL, "pair pairs" },
+    { "grant", BARE_GRANT, NULL, "pair contend" },
+    { "advisory", BARE_ADVISORY, NULL, "pair pairs contend hold wait idle" },
+    { "session", BARE_SESSION, NULL, "pair pairs contend hold wait idle" },
+};
 
 static void open_library(struct lock *lock, const char *name, unsigned lease_ms)
 {
@@ -57,74 +64,39 @@ static void open_library(struct lock *lock, const char *name, unsigned lease_ms)
     bench_must(dmutex_init_np(&lock->mutex, full, &attr));
 }
 
-static void open_linger(struct lock *lock, const char *name, unsigned lease_ms)
+static void open_lock(const struct kind *kind, struct lock *lock, const char *name, unsigned lease_ms)
 {
-    setenv("DMUTEX_LINGER", "1000", 1);
-    open_library(lock, name, lease_ms);
+    static atomic_int owners;
+
+    *lock = (struct lock){ .bare = kind->bare == BARE_NONE ? NULL : &server.store->bare[kind->bare] };
+    if (!lock->bare) {
+        if (kind->linger)
+            setenv("DMUTEX_LINGER", kind->linger, 1);
+        open_library(lock, name, lease_ms);
+        return;
+    }
+    server.lease_ms = lease_ms;
+    lock->bare_lock = lock->bare->open(&server, name, (int)getpid() * 100 + owners++, NULL);
 }
 
-static void lock_library(struct lock *lock)
+static void take(struct lock *lock)
 {
-    bench_must(dmutex_lock(&lock->mutex));
+    if (lock->bare)
+        lock->bare->lock(lock->bare_lock);
+    else
+        bench_must(dmutex_lock(&lock->mutex));
 }
 
-static void unlock_library(struct lock *lock)
+static void leave(struct lock *lock)
 {
-    bench_must(dmutex_unlock(&lock->mutex));
+    if (lock->bare)
+        lock->bare->unlock(lock->bare_lock);
+    else
+        bench_must(dmutex_unlock(&lock->mutex));
 }
 
-static void open_home(struct lock *lock, const char *name, unsigned lease_ms)
-{
-    home_open(&lock->home, bench_connect(&server), name, (int)getpid());
-    snprintf(lock->home.lease_ms, sizeof lock->home.lease_ms, "%u", lease_ms);
-}
-
-static void lock_set(struct lock *lock)
-{
-    while (!home_set(&lock->home))
-        bench_pause(0.001);
-}
-
-static void unlock_set(struct lock *lock)
-{
-    home_delete(&lock->home);
-}
-
-static void lock_classic(struct lock *lock)
-{
-    home_classic_lock(&lock->home);
-}
-
-static void unlock_classic(struct lock *lock)
-{
-    home_classic_unlock(&lock->home);
-}
-
-static void open_grant(struct lock *lock, const char *name, unsigned lease_ms)
-{
-    (void)name, (void)lease_ms;
-    lock->grant = grant_open(&server, (int)getpid());
-}
-
-static void lock_grant(struct lock *lock)
-{
-    grant_lock(lock->grant);
-}
-
-static void unlock_grant(struct lock *lock)
-{
-    grant_unlock(lock->grant);
-}
-
-static const struct kind kinds[] = {
-    { "library", open_library, lock_library, unlock_library, "pair pairs contend hold wait idle" },
-    { "linger", open_linger, lock_library, unlock_library, "pair pairs contend hold wait idle" },
-    { "set", open_home, lock_set, unlock_set, "pair pairs contend hold wait idle" },
-    { "classic", open_home, lock_classic, unlock_classic, "pair pairs" },
-    { "grant", open_grant, lock_grant, unlock_grant, "pair contend" },
-};
-
-/* ---- the commands ---------------------------------------------------------------- */
+/* ---- the commands
+ * ---------------------------------------------------------------- */
 
 enum { LEASE_MS = 10000 };
 
@@ -143,19 +115,19 @@ static void say_ready_and_await_go(void)
         exit(1);
 }
 
-static void lock_and_unlock(const struct kind *kind, struct lock *lock)
+static void take_and_leave(struct lock *lock)
 {
-    kind->lock(lock);
-    kind->unlock(lock);
+    take(lock);
+    leave(lock);
 }
 
-static void time_pairs(const struct kind *kind, struct lock *lock, double seconds)
+static void time_pairs(struct lock *lock, double seconds)
 {
     double start = bench_now();
     long pairs = 0;
 
     for (; bench_now() - start < seconds; pairs++)
-        lock_and_unlock(kind, lock);
+        take_and_leave(lock);
     printf("%ld %.6f\n", pairs, bench_now() - start);
 }
 
@@ -163,16 +135,15 @@ static void pair(const struct kind *kind, char **arguments)
 {
     struct lock lock;
 
-    kind->open(&lock, "pair", LEASE_MS);
-    lock_and_unlock(kind, &lock);
+    open_lock(kind, &lock, "pair", LEASE_MS);
+    take_and_leave(&lock);
     say_ready_and_await_go();
     do
-        time_pairs(kind, &lock, atof(arguments[0]));
+        time_pairs(&lock, atof(arguments[0]));
     while (await_go());
 }
 
 struct worker {
-    const struct kind *kind;
     struct lock lock;
     pthread_t thread;
     double end;
@@ -185,7 +156,7 @@ static void *work(void *user)
     long pairs = 0;
 
     for (; bench_now() < worker->end; pairs++)
-        lock_and_unlock(worker->kind, &worker->lock);
+        take_and_leave(&worker->lock);
     worker->pairs = pairs;
     return NULL;
 }
@@ -216,10 +187,9 @@ static void pairs(const struct kind *kind, char **arguments)
     if (!workers)
         bench_die("no memory");
     for (int i = 0; i < count; i++) {
-        workers[i].kind = kind;
         snprintf(name, sizeof name, "pairs-%d", i);
-        kind->open(&workers[i].lock, name, LEASE_MS);
-        lock_and_unlock(kind, &workers[i].lock);
+        open_lock(kind, &workers[i].lock, name, LEASE_MS);
+        take_and_leave(&workers[i].lock);
     }
     say_ready_and_await_go();
     do
@@ -235,20 +205,20 @@ static void contend(const struct kind *kind, char **arguments)
     long acquired = 0, handovers = 0;
     struct lock lock;
 
-    kind->open(&lock, arguments[1], LEASE_MS);
-    lock_and_unlock(kind, &lock);
+    open_lock(kind, &lock, arguments[1], LEASE_MS);
+    take_and_leave(&lock);
     say_ready_and_await_go();
     for (end = bench_now() + seconds;; acquired++) {
-        kind->lock(&lock);
+        take(&lock);
         if (bench_now() >= end)
             break;
         if (pread(file, &last, 1, 0) != 1)
             bench_die("the file of the last holder cannot be read");
         if (last != own && pwrite(file, &own, 1, 0) == 1)
             handovers++;
-        kind->unlock(&lock);
+        leave(&lock);
     }
-    kind->unlock(&lock);
+    leave(&lock);
     printf("%ld %ld\n", acquired, handovers);
 }
 
@@ -256,8 +226,8 @@ static void hold(const struct kind *kind, char **arguments)
 {
     struct lock lock;
 
-    kind->open(&lock, arguments[0], (unsigned)atoi(arguments[1]));
-    kind->lock(&lock);
+    open_lock(kind, &lock, arguments[0], (unsigned)atoi(arguments[1]));
+    take(&lock);
     printf("held\n");
     fflush(stdout);
     for (;;)
@@ -268,9 +238,9 @@ static void wait_for(const struct kind *kind, char **arguments)
 {
     struct lock lock;
 
-    kind->open(&lock, arguments[0], (unsigned)atoi(arguments[1]));
+    open_lock(kind, &lock, arguments[0], (unsigned)atoi(arguments[1]));
     say_ready_and_await_go();
-    kind->lock(&lock);
+    take(&lock);
     printf("got\n");
 }
 
@@ -285,8 +255,8 @@ static void *wait_idly(void *user)
     const struct waiter *waiter = user;
     struct lock lock;
 
-    waiter->kind->open(&lock, waiter->name, waiter->lease_ms);
-    waiter->kind->lock(&lock);
+    open_lock(waiter->kind, &lock, waiter->name, waiter->lease_ms);
+    take(&lock);
     return NULL;
 }
 
@@ -305,10 +275,12 @@ static void idle(const struct kind *kind, char **arguments)
 static void version(const struct kind *kind, char **arguments)
 {
     (void)arguments;
-    if (kind->lock == lock_library)
+    if (kind->bare == BARE_NONE)
         printf("libdmutex %s\n", dmutex_version_np());
-    else
+    else if (server.store == &bench_redis)
         printf("hiredis %d.%d.%d\n", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+    else
+        printf("libpq's prepared statements\n");
 }
 
 static const struct {
@@ -332,21 +304,35 @@ static void run(const struct kind *kind, int count, char **arguments)
     }
 }
 
-static void set_server(const char *port)
+/* Redis by its port, PostgreSQL by the folder of its socket. */
+static void set_server(void)
 {
-    server.store = &bench_redis;
+    const char *store = getenv("BENCH_STORE"), *port = getenv("BENCH_PORT"), *folder = getenv("BENCH_FOLDER");
+
+    server.store = bench_stores[0];
+    for (int i = 0; store && bench_stores[i]; i++) {
+        if (strcmp(bench_stores[i]->name, store) == 0)
+            server.store = bench_stores[i];
+    }
     server.port = port ? atoi(port) : 0;
+    snprintf(server.directory, sizeof server.directory, "%s", folder ? folder : "");
     bench_server_use(&server, BENCH_TCP);
     setenv("DMUTEX_URL", server.url, 1);
 }
 
+static bool has(const struct kind *kind)
+{
+    return kind->bare == BARE_NONE || server.store->bare[kind->bare].name;
+}
+
 int main(int count, char **arguments)
 {
-    set_server(getenv("BENCH_PORT"));
+    set_server();
     for (size_t i = 0; count > 2 && i < BENCH_COUNT(kinds); i++) {
-        if (strcmp(kinds[i].name, arguments[1]) == 0)
+        if (strcmp(kinds[i].name, arguments[1]) == 0 && has(&kinds[i]))
             run(&kinds[i], count - 2, arguments + 2);
     }
-    fprintf(stderr, "usage: adapter VARIANT COMMAND [ARGUMENT]..., see bench/peers/README.md\n");
+    fprintf(stderr, "usage: adapter VARIANT COMMAND [ARGUMENT]..., see "
+                    "bench/peers/README.md\n");
     return 2;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The adapter of bench/peers for redlock and redis-semaphore. README.md in the folder above has the commands and
-// answers.
+// The adapter of bench/peers for redlock, redis-semaphore and advisory-lock. README.md in the folder above has the
+// commands and answers.
 import fs from "node:fs";
 import readline from "node:readline";
 import { createRequire } from "node:module";
@@ -10,8 +10,9 @@ const LEASE_MS = 10000;
 const load = createRequire(import.meta.url);
 const [variant, command, ...words] = process.argv.slice(2);
 
+// advisory-lock makes a connection for each lock that it takes.
 function connect() {
-  return new Redis(Number(process.env.BENCH_PORT), "127.0.0.1");
+  return variant === "advisory-lock" ? null : new Redis(Number(process.env.BENCH_PORT), "127.0.0.1");
 }
 
 // Each lock has acquire() and release(), and the defaults of its package, except for unlimited tries.
@@ -29,6 +30,11 @@ const kinds = {
     const { Mutex } = load("redis-semaphore");
     const mutex = new Mutex(client, name, { lockTimeout: leaseMs, acquireTimeout: 1e9 });
     return { acquire: () => mutex.acquire(), release: () => mutex.release() };
+  },
+  "advisory-lock"(client, name) {
+    const { default: advisoryLock } = load("advisory-lock");
+    const mutex = advisoryLock(`postgresql:///postgres?host=${process.env.BENCH_FOLDER}&user=postgres`)(name);
+    return { acquire: () => mutex.lock(), release: () => mutex.unlock() };
   },
 };
 
