@@ -635,6 +635,7 @@ registers_tests = \
     tests/registers/test_forks \
     tests/registers/test_memory \
     tests/registers/test_rests \
+    tests/registers/test_rules \
     tests/registers/test_store \
     tests/registers/test_sweeps \
     tests/registers/test_view

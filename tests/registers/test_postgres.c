@@ -276,6 +276,39 @@ static void test_notice_comes_only_if_the_swap_is_done(void **state)
     asker_end(other);
 }
 
+/* Commits that notify wait for each other.  One that waits for a standby holds all of them up, and no swap. */
+static void test_swap_does_not_wait_for_the_notices_of_others(void **state)
+{
+    struct dm_reg_version version = absent;
+    struct asker *asker;
+    PGconn *other;
+
+    (void)state;
+    pgserver_sql(server, "SET synchronous_commit = local");
+    pgserver_sql(server, "ALTER ROLE postgres SET synchronous_commit = local");
+    asker = asker_start(server->url, "me");
+    other = pgserver_connect(server, "postgres");
+    pgserver_sql_by(other, "SET synchronous_commit = on");
+    pgserver_sql(server, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    while (pgserver_sql(server, "SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event = 'SyncRep'",
+                        PQbackendPID(other))[0] == '\0') {
+        PQconsumeInput(other);
+        while (!PQisBusy(other) && PQtransactionStatus(other) == PQTRANS_ACTIVE)
+            PQclear(PQgetResult(other));
+        if (PQtransactionStatus(other) == PQTRANS_IDLE)
+            PQsendQuery(other, "NOTIFY anything");
+    }
+    assert_outcome(asker_swap_and_tell(asker, "n/notices", &version, "x", "me", "one"), DM_REG_DONE);
+    assert_int_equal(asker->tells, 0);
+    pgserver_sql(server, "ALTER SYSTEM RESET synchronous_standby_names");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    asker_until(asker, asker->tells == 1);
+    pgserver_sql(server, "ALTER ROLE postgres RESET synchronous_commit");
+    PQfinish(other);
+    asker_end(asker);
+}
+
 /* ---- groups ------------------------------------------------------------------------------ */
 
 /* Swaps of one call are executed each for itself, and those of one key in their order */
@@ -999,6 +1032,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ages_are_never_too_high),
         cmocka_unit_test(test_list_walks_over_a_prefix),
         cmocka_unit_test(test_notice_comes_only_if_the_swap_is_done),
+        cmocka_unit_test(test_swap_does_not_wait_for_the_notices_of_others),
         cmocka_unit_test(test_one_bad_swap_stops_no_other),
         cmocka_unit_test(test_failed_commit_is_not_done),
         cmocka_unit_test(test_swap_without_an_answer_is_unknown_and_may_come_late),

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rules that the store itself keeps, beside its pure parts: one test for each, which fails when the rule's line is
+ * taken out (doc/design/registers.md has the table).  Processes have no loop thread here, so nothing goes on while a
+ * test looks at their state, or changes it.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/self.h"
+#include "base/units.h"
+#include "process.h"
+#include "registers/store_parts.h"
+
+#define NAME "n/group/leaf"
+#define LONG_NS (10 * PROCESS_LEASE_MS * DM_NS_PER_MS)
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+/* A process that waits for no grace. */
+static struct process *start(int number)
+{
+    struct process *process = process_start(number, false);
+
+    dm_registers_trust_data(process->store);
+    return process;
+}
+
+static void turn(struct process *process)
+{
+    struct dm_deadline soon = dm_deadline_in_ms(10);
+
+    dm_store_sleep(process->store, process->place, DM_ASKS, &soon, PTHREAD_CANCEL_DISABLE);
+}
+
+/* Turns the process until the condition is true. */
+#define until(process, condition)                                             \
+    do {                                                                      \
+        struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS); \
+                                                                              \
+        while (!(condition) && dm_deadline_left_ns(&patience) > 0)            \
+            turn(process);                                                    \
+        assert_true(condition);                                               \
+    } while (0)
+
+static struct dm_reg_attempt *find(struct process *process, uint64_t attempt)
+{
+    return dm_registers_attempt(dm_registers_of(process->store), attempt);
+}
+
+/* The attempt, which holds. */
+static uint64_t take(struct process *process)
+{
+    uint64_t attempt = process_next_attempt(process);
+
+    assert_int_equal(process_acquire(process, attempt).verdict, DM_SAYS_OWNED);
+    return attempt;
+}
+
+/* Asks for a place in the queue, once. */
+static struct dm_answer ask_queued(struct process *process, struct dm_place *place, uint64_t attempt, uint64_t arrival)
+{
+    struct dm_question question = process_question(process, DM_OP_ACQUIRE, attempt);
+
+    question.place = place;
+    question.acquire.may_queue = true;
+    question.arrival = arrival;
+    return process_ask(process, &question);
+}
+
+static void ignore(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    (void)user;
+    (void)answers;
+    (void)count;
+    (void)refusal;
+}
+
+/* A release whose swap has no answer yet. */
+static void begin_release(struct process *process, uint64_t attempt)
+{
+    struct dm_question question = process_question(process, DM_OP_RELEASE, attempt);
+
+    assert_true(dm_store_submit(process->store, &question, 1, ignore, NULL));
+    assert_non_null(find(process, attempt));
+}
+
+/* As if the last beats had been sent long ago. */
+static void age_sessions(struct process *process)
+{
+    for (struct dm_reg_own *own = dm_registers_of(process->store)->owns; own; own = own->next)
+        own->session.proved_ns -= LONG_NS;
+}
+
+/* ---- what happens in the middle ------------------------------------------------------------ */
+
+static struct process *watched;
+static const char *swapped; /* how the keys begin */
+static void (*when_swapped)(struct process *process);
+static int swaps;
+
+static void on_swap(void *user, const char *key, const void *old_value, size_t old_size, const void *value, size_t size)
+{
+    (void)user;
+    (void)old_value;
+    (void)old_size;
+    (void)value;
+    (void)size;
+    if (strncmp(key, swapped, strlen(swapped)) != 0)
+        return;
+    swaps++;
+    if (when_swapped)
+        when_swapped(watched);
+    when_swapped = NULL;
+}
+
+/* Counts swaps of such keys.  When the first one has been done, `what` happens before the process hears of it. */
+static void watch_swaps(struct process *process, const char *prefix, void (*what)(struct process *process))
+{
+    watched = process;
+    swapped = prefix;
+    when_swapped = what;
+    swaps = 0;
+    memory_watch(process_memory, on_swap, NULL);
+}
+
+static void end_sessions(struct process *process)
+{
+    for (struct dm_reg_own *own = dm_registers_of(process->store)->owns; own; own = own->next)
+        own->session.phase = DM_REG_SESSION_OVER;
+}
+
+struct found {
+    const char *prefix;
+    int count;
+};
+
+static void find_key(void *user, const char *key, const void *value, size_t size)
+{
+    struct found *found = user;
+
+    (void)value;
+    (void)size;
+    found->count += strncmp(key, found->prefix, strlen(found->prefix)) == 0;
+}
+
+static int count_keys(const char *prefix)
+{
+    struct found found = { .prefix = prefix };
+
+    memory_each(process_memory, find_key, &found);
+    return found.count;
+}
+
+/* ---- sessions ----------------------------------------------------------------------------- */
+
+/* S7: the session that was lost never comes back; what comes after it has another key. */
+static void test_lost_session_is_followed_by_another(void **state)
+{
+    struct process *one = start(0);
+    uint64_t attempt = take(one), next;
+
+    (void)state;
+    assert_int_equal(find(one, attempt)->own->session.id.serial, 1);
+    age_sessions(one);
+    until(one, find(one, attempt)->own->is_over);
+    process_release(one, attempt);
+    next = process_next_attempt(one);
+    assert_true(process_acquire(one, next).is_owner_dead);
+    assert_int_equal(find(one, next)->own->session.id.serial, 2);
+}
+
+/* V5: a store that is too full to write that a session is dead still deletes it. */
+static void test_lost_session_is_deleted_when_the_store_is_full(void **state)
+{
+    struct process *one = start(0);
+
+    (void)state;
+    take(one);
+    memory_faults(process_memory)->is_full = true;
+    age_sessions(one);
+    until(one, count_keys("s/") == 0);
+}
+
+/* S9: a swap that comes late would find no session to refer to, and a contender none to kill.  So "dead" stays. */
+static void test_session_is_not_deleted_while_a_swap_may_come_late(void **state)
+{
+    struct process *one = start(0);
+    struct dm_deadline deadline = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+
+    (void)state;
+    process_release(one, take(one));
+    dm_registers_name(dm_registers_of(one->store), NAME)->copy.is_unsettled = true;
+    dm_store_leave(one->store, &deadline);
+    assert_int_equal(count_keys("s/"), 1);
+    assert_null(dm_registers_of(one->store)->owns);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* N3: the swap took long, so the session must beat before the thread may enter. */
+static void test_thread_enters_after_a_beat_when_certainty_has_ended(void **state)
+{
+    struct process *one = start(0);
+    int64_t began_ns;
+    struct dm_answer answer;
+
+    (void)state;
+    process_release(one, take(one));
+    watch_swaps(one, NAME, age_sessions);
+    began_ns = dm_clock_boot_ns();
+    answer = process_acquire(one, process_next_attempt(one));
+    assert_null(when_swapped);
+    assert_int_equal(answer.verdict, DM_SAYS_OWNED);
+    assert_true(answer.from_ns >= began_ns);
+}
+
+/* N3: the session is lost before the thread enters.  It asks again, in another session. */
+static void test_thread_asks_again_when_its_session_was_lost(void **state)
+{
+    struct process *one = start(0);
+    uint64_t attempt = process_next_attempt(one);
+
+    (void)state;
+    process_release(one, take(one));
+    watch_swaps(one, NAME, end_sessions);
+    assert_int_equal(process_acquire(one, attempt).verdict, DM_SAYS_OWNED);
+    assert_null(when_swapped);
+    assert_int_equal(find(one, attempt)->own->session.id.serial, 2);
+}
+
+/* A grant for this attempt comes, of a session that many serials later. */
+static void give(struct process *process, uint64_t number, uint32_t later)
+{
+    struct dm_registers *registers = dm_registers_of(process->store);
+    struct dm_reg_notice notice = { .news = DM_REG_NEWS_GRANTED, .attempt = number, .token = 1000 };
+
+    notice.session = find(process, number)->own->session.id;
+    notice.session.serial += later;
+    dm_mutex_lock(&registers->lock);
+    dm_registers_take_notice(registers, &notice);
+    dm_mutex_unlock(&registers->lock);
+    dm_registers_deliver(registers);
+}
+
+/* N4: a grant is believed if it names the attempt's own session, which is certain, and the attempt is still wanted. */
+static void test_grant_is_believed_only_of_a_certain_session(void **state)
+{
+    struct process *one = start(0), *other = start(1);
+    uint64_t holder = take(other), attempt = process_next_attempt(one);
+    struct process_waiter me = { .attempt = attempt };
+    bool is_granted;
+
+    (void)state;
+    assert_int_equal(ask_queued(one, one->place, attempt, 0).verdict, DM_SAYS_QUEUED);
+    process_enter_list(one, &me);
+    give(one, attempt, 1);
+    assert_false(process_has_news(one, &me, &is_granted));
+    age_sessions(one);
+    give(one, attempt, 0);
+    assert_true(process_has_news(one, &me, &is_granted)); /* to ask */
+    assert_false(is_granted);
+    me.must_ask = false;
+    begin_release(one, attempt);
+    give(one, attempt, 0);
+    assert_false(process_has_news(one, &me, &is_granted));
+    process_leave_list(one, &me);
+    process_release(other, holder);
+}
+
+/* N7: a session goes on, so what the process has forgotten must not wait for its end. */
+static void test_forgotten_attempt_is_given_back(void **state)
+{
+    struct process *one = start(0), *other = start(1);
+    uint64_t attempt = take(one);
+    struct dm_registers *registers = dm_registers_of(one->store);
+
+    (void)state;
+    find(one, attempt)->heard_ns -= LONG_NS;
+    registers->ready_ns -= LONG_NS;
+    registers->sweep_ns = 0;
+    until(one, !find(one, attempt));
+    assert_true(process_try(other, process_next_attempt(other)).is_owner_dead);
+}
+
+/* N8: a store without notices is looked at, although the process does not ask again. */
+static void test_waiter_gets_the_lock_without_notices(void **state)
+{
+    struct process *one, *other;
+    struct process_waiter me;
+    uint64_t holder;
+    bool is_granted = false;
+
+    (void)state;
+    memory_faults(process_memory)->has_no_tells = true;
+    one = start(0);
+    other = start(1);
+    holder = take(one);
+    me = (struct process_waiter){ .attempt = process_next_attempt(other) };
+    assert_int_equal(ask_queued(other, other->place, me.attempt, 0).verdict, DM_SAYS_QUEUED);
+    process_enter_list(other, &me);
+    assert_int_equal(process_release(one, holder), DM_SAYS_DONE);
+    until(other, process_has_news(other, &me, &is_granted));
+    assert_true(is_granted);
+    process_leave_list(other, &me);
+}
+
+/* N10: who comes back has the place of his number, before those who came later. */
+static void test_waiter_comes_back_to_its_place(void **state)
+{
+    struct process *one = start(0), *other = start(1), *third = start(2);
+    struct dm_answer later;
+
+    (void)state;
+    take(one);
+    later = ask_queued(other, other->place, process_next_attempt(other), 0);
+    assert_int_equal(later.position, 1);
+    assert_true(later.arrival > 1);
+    assert_int_equal(ask_queued(third, third->place, process_next_attempt(third), later.arrival - 1).position, 1);
+}
+
+/* N11: tokens of a name that is new are above all that the process has seen. */
+static void test_token_of_a_new_name_is_above_what_was_seen(void **state)
+{
+    struct process *one = start(0);
+    struct dm_answer answer = process_acquire(one, process_next_attempt(one));
+    struct dm_question question = process_question(one, DM_OP_ACQUIRE, process_next_attempt(one));
+
+    (void)state;
+    question.place = one->other;
+    question.seen = 2 * answer.token;
+    assert_int_equal(process_ask(one, &question).token, 2 * answer.token + 1);
+}
+
+/* ---- other data --------------------------------------------------------------------------- */
+
+/* D1: all data are gone, and the store says that it has the same.  The mark tells. */
+static void test_absent_name_is_not_believed_when_the_mark_is_gone(void **state)
+{
+    struct process *one = process_start(0, false), *other = process_start(1, false);
+    struct dm_answer answer;
+
+    (void)state;
+    take(one);
+    assert_int_equal(ask_queued(other, other->other, process_next_attempt(other), 0).verdict, DM_SAYS_OWNED);
+    memory_wipe(process_memory);
+    answer = process_try(other, process_next_attempt(other));
+    assert_int_equal(answer.verdict, DM_SAYS_BUSY);
+    assert_true(answer.grace_ms > 0);
+}
+
+/* D2: the mark must be quiet for the longest lease of those who may hold, and whoever waits sees to it. */
+static void test_mark_becomes_quiet_for_the_longest_lease(void **state)
+{
+    struct process *one = start(0), *other = process_start(1, false);
+    struct dm_question question = process_question(one, DM_OP_ACQUIRE, process_next_attempt(one));
+
+    (void)state;
+    question.lease_ms = 5 * PROCESS_LEASE_MS;
+    assert_int_equal(process_ask(one, &question).verdict, DM_SAYS_OWNED);
+    memory_copy(process_memory);
+    process_kill(one);
+    memory_restart(process_memory, MEMORY_BRINGS_COPY, 0);
+    assert_int_equal(ask_queued(other, other->place, process_next_attempt(other), 0).verdict, DM_SAYS_QUEUED);
+    assert_int_equal(dm_registers_of(other->store)->mark.wanted_ms, 5 * PROCESS_LEASE_MS);
+}
+
+/* D3: a release that is repeated in a copy would end a hold that somebody else may believe in. */
+static void test_owed_release_is_not_done_in_other_data(void **state)
+{
+    struct process *one = start(0);
+    uint64_t attempt = take(one);
+
+    (void)state;
+    memory_copy(process_memory);
+    begin_release(one, attempt);
+    memory_restart(process_memory, MEMORY_BRINGS_COPY, 0);
+    watch_swaps(one, NAME, NULL);
+    until(one, !find(one, attempt));
+    assert_int_equal(count_keys(NAME), 1);
+    assert_int_equal(swaps, 0);
+}
+
+/* What a driver says when the store has other data. */
+static void move_to(struct process *process, const char *identity)
+{
+    struct dm_registers *registers = dm_registers_of(process->store);
+    struct dm_reg_client client = dm_registers_client(registers);
+
+    dm_mutex_lock(&registers->lock);
+    client.on_ready(client.user, identity);
+    dm_mutex_unlock(&registers->lock);
+}
+
+static bool is_claimed(struct process *process, uint64_t attempt)
+{
+    const struct dm_reg_task *task = find(process, attempt)->name->tasks;
+
+    while (task && (task->act != DM_REG_CLAIM || task->attempt != find(process, attempt)))
+        task = task->next;
+    return task != NULL;
+}
+
+static bool must_ask(struct process *process, uint64_t attempt)
+{
+    const struct dm_reg_news_item *item = dm_registers_of(process->store)->news;
+
+    while (item && (item->message.kind != DM_MESSAGE_ASK || item->message.attempt != attempt))
+        item = item->next;
+    return item != NULL;
+}
+
+/* D3, D4, D6: nothing that is known of the former data counts; holds are claimed, and waiters ask anew. */
+static void test_nothing_counts_when_the_data_are_others(void **state)
+{
+    struct process *one = start(0), *other = start(1);
+    struct dm_registers *registers = dm_registers_of(one->store);
+    uint64_t holder = take(one), waiter = process_next_attempt(one);
+
+    (void)state;
+    assert_int_equal(ask_queued(other, other->other, process_next_attempt(other), 0).verdict, DM_SAYS_OWNED);
+    assert_int_equal(ask_queued(one, one->other, waiter, 0).verdict, DM_SAYS_QUEUED);
+    assert_int_equal(registers->watch.count, 1);
+    find(one, holder)->name->copy.is_unsettled = true;
+    move_to(one, "other data");
+    assert_int_equal(registers->watch.count, 0);
+    assert_int_equal(registers->owns->session.phase, DM_REG_SESSION_PAST);
+    assert_false(find(one, holder)->name->copy.is_known);
+    assert_false(find(one, holder)->name->copy.is_unsettled);
+    assert_true(must_ask(one, waiter));
+    assert_true(is_claimed(one, holder));
+    /* A hold that a wait has given back, perhaps, is not claimed. */
+    find(one, holder)->may_have_left = true;
+    move_to(one, "other data again");
+    assert_false(is_claimed(one, holder));
+}
+
+/* D4: the hold is certain when the data change, and no longer when the claim is to be sent. */
+static void test_hold_is_not_claimed_after_certainty(void **state)
+{
+    struct process *one = process_start(0, false);
+    struct dm_question question = process_question(one, DM_OP_INFO, 0);
+    union dm_more more;
+    uint64_t attempt = take(one);
+    struct dm_reg_own *former = find(one, attempt)->own;
+
+    (void)state;
+    question.ret_more = &more;
+    memory_restart(process_memory, MEMORY_LOSES, 0);
+    watch_swaps(one, "s/", age_sessions);
+    until(one, !when_swapped && former->is_over);
+    process_ask(one, &question);
+    assert_int_equal(count_keys(NAME), 0);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, process_begin, process_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_lost_session_is_followed_by_another),
+        TEST(test_lost_session_is_deleted_when_the_store_is_full),
+        TEST(test_session_is_not_deleted_while_a_swap_may_come_late),
+        TEST(test_thread_enters_after_a_beat_when_certainty_has_ended),
+        TEST(test_thread_asks_again_when_its_session_was_lost),
+        TEST(test_grant_is_believed_only_of_a_certain_session),
+        TEST(test_forgotten_attempt_is_given_back),
+        TEST(test_waiter_gets_the_lock_without_notices),
+        TEST(test_waiter_comes_back_to_its_place),
+        TEST(test_token_of_a_new_name_is_above_what_was_seen),
+        TEST(test_absent_name_is_not_believed_when_the_mark_is_gone),
+        TEST(test_mark_becomes_quiet_for_the_longest_lease),
+        TEST(test_owed_release_is_not_done_in_other_data),
+        TEST(test_nothing_counts_when_the_data_are_others),
+        TEST(test_hold_is_not_claimed_after_certainty),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
