@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "process.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,12 +178,51 @@ struct dm_self *dm_self_get(void)
     return &current_thread->self;
 }
 
+/*
+ * The library's handlers, of pthread_cleanup_push() without -fexceptions, are frames to jump to.  libc's list of them is
+ * that of the real thread, so each simulated thread has its own.  Called by the linker's --wrap.
+ */
+void __wrap___pthread_register_cancel(__pthread_unwind_buf_t *frame);
+void __wrap___pthread_unregister_cancel(__pthread_unwind_buf_t *frame);
+_Noreturn void __wrap___pthread_unwind_next(__pthread_unwind_buf_t *frame);
+
+void __wrap___pthread_register_cancel(__pthread_unwind_buf_t *frame)
+{
+    frame->__pad[0] = current_thread->cleanup;
+    current_thread->cleanup = frame;
+}
+
+void __wrap___pthread_unregister_cancel(__pthread_unwind_buf_t *frame)
+{
+    current_thread->cleanup = frame->__pad[0];
+}
+
+static _Noreturn void unwind(struct thread *thread)
+{
+    __pthread_unwind_buf_t *frame = thread->cleanup;
+    jmp_buf there = { { .__mask_was_saved = 0 } };
+
+    if (!frame)
+        fiber_unwind();
+    thread->cleanup = frame->__pad[0];
+    counters.cleanups++;
+    memcpy(there->__jmpbuf, frame->__cancel_jmp_buf->__cancel_jmp_buf, sizeof there->__jmpbuf);
+    longjmp(there, 1);
+}
+
+/* A handler has run. */
+void __wrap___pthread_unwind_next(__pthread_unwind_buf_t *frame)
+{
+    (void)frame;
+    unwind(current_thread);
+}
+
 static void heed_cancel(struct thread *thread)
 {
     if (!thread->is_cancelled || !thread->is_cancellable)
         return;
     thread->is_cancelled = thread->is_cancellable = false;
-    fiber_unwind();
+    unwind(thread);
 }
 
 bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline)

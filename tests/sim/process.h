@@ -60,6 +60,7 @@ struct thread {
     bool is_late;  /* due to run, but the process is stopped */
     uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
+    __pthread_unwind_buf_t *cleanup; /* the newest handler of pthread_cleanup_push() */
     unsigned locks;           /* how often the thread has taken the state lock */
     unsigned locks_awake;     /* since its last wait */
     struct dm_self_fast fast; /* dm_self_fast, while another thread runs */

@@ -186,6 +186,7 @@ static void test_sim_keeps_every_promise_when_things_go_wrong(void **state)
     assert_true(counters.brief_unlocks > counters.holds / 10);
     assert_true(counters.fast_locks > counters.holds / 100);
     assert_true(counters.fast_mistakes > 0);
+    assert_true(counters.cleanups > 0);
 }
 
 /* Servers that come back with an older copy, in which waiters sleep that hold the mutex by now, or held it. */

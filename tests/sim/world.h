@@ -70,6 +70,7 @@ struct counters {
     uint64_t switches;                                /* failovers, with sentinels or of shards */
     uint64_t slot_moves;                              /* in a Cluster */
     uint64_t lies;                                    /* of a server of a quorum */
+    uint64_t cleanups;                                /* handlers that cancelled threads have run */
     uint64_t put_back;                                /* holds, by renewals, while others wait on a condition */
     uint64_t confirmed, unconfirmed;                  /* answers to WAIT: enough replicas, or not */
 };
