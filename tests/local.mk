@@ -681,10 +681,6 @@ sim_sources = \
     tests/sim/cluster_moves.c \
     tests/sim/cluster_parts.h \
     tests/sim/cluster_shards.c \
-    tests/sim/conn.c \
-    tests/sim/conn_come.c \
-    tests/sim/conn_identify.c \
-    tests/sim/conn_parts.h \
     tests/sim/faults.c \
     tests/sim/faults.h \
     tests/sim/fiber.c \
@@ -718,6 +714,8 @@ sim_sources = \
     tests/sim/server.c \
     tests/sim/server.h \
     tests/sim/server_parts.h \
+    tests/sim/sockets.c \
+    tests/sim/sockets.h \
     tests/sim/words.c \
     tests/sim/words.h \
     tests/sim/work.c \
@@ -725,6 +723,18 @@ sim_sources = \
     tests/sim/world.c \
     tests/sim/world.h
 sim_wraps = \
+    -Wl,--wrap=dm_bell_answer \
+    -Wl,--wrap=dm_bell_close \
+    -Wl,--wrap=dm_bell_open \
+    -Wl,--wrap=dm_bell_ring \
+    -Wl,--wrap=dm_ident_random \
+    -Wl,--wrap=dm_identify_at_request \
+    -Wl,--wrap=dm_link_close \
+    -Wl,--wrap=dm_link_free_unused \
+    -Wl,--wrap=dm_link_new \
+    -Wl,--wrap=dm_mutex_lock \
+    -Wl,--wrap=dm_session_give_kept \
+    -Wl,--wrap=sched_yield \
     -Wl,--wrap=dm_hold_look_at \
     -Wl,--wrap=dm_claim_take_back \
     -Wl,--wrap=dm_hold_send \

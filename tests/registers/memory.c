@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/units.h"
 
 #define KEY_ROOM (DM_REG_KEY_MAX + 1)
@@ -89,7 +88,6 @@ struct driver {
     struct driver *next;
     struct memory *memory;
     struct dm_reg_client client;
-    void *user;
     char inbox[KEY_ROOM];
     bool is_wanted, is_opening, is_ended;
     uint64_t at_server, at_client; /* the open connection, as each end knows it; 0: none */
@@ -97,7 +95,7 @@ struct driver {
     int64_t to_server_ns, to_client_ns;
     struct request *unanswered;
     struct arrival *arrivals, **last_arrival;
-    int bell; /* an eventfd that is ready while something has come; -1 in a world */
+    int bell; /* rings while something has come */
 };
 
 struct memory {
@@ -482,9 +480,7 @@ static void come(struct driver *driver, struct arrival *arrival)
     *driver->last_arrival = arrival;
     driver->last_arrival = &arrival->next;
     if (driver->bell >= 0)
-        eventfd_write(driver->bell, 1);
-    if (driver->memory->world.wake && !driver->is_ended)
-        driver->memory->world.wake(driver->user);
+        dm_bell_ring(&driver->bell);
 }
 
 static void take_out(struct request *request)
@@ -556,12 +552,11 @@ static void become_down(struct driver *driver)
 static void turn(struct dm_reg_driver *dm_driver)
 {
     struct driver *driver = driver_of(dm_driver);
-    eventfd_t count;
 
     lock(driver->memory);
     run_events(driver->memory);
     if (driver->bell >= 0)
-        eventfd_read(driver->bell, &count);
+        dm_bell_answer(&driver->bell);
     while (driver->arrivals) {
         struct arrival *arrival = driver->arrivals;
 
@@ -661,8 +656,7 @@ static void forget(struct dm_reg_driver *dm_driver)
     struct driver *driver = driver_of(dm_driver);
 
     end(dm_driver);
-    if (driver->bell >= 0)
-        close(driver->bell);
+    dm_bell_close(driver->bell);
     driver->bell = -1;
 }
 
@@ -825,10 +819,8 @@ struct memory *memory_new(const struct memory_world *world)
 
 void memory_free(struct memory *memory)
 {
-    for (const struct driver *driver = memory->drivers; driver; driver = driver->next) {
-        if (driver->bell >= 0)
-            close(driver->bell);
-    }
+    for (const struct driver *driver = memory->drivers; driver; driver = driver->next)
+        dm_bell_close(driver->bell);
     pthread_mutex_destroy(&memory->lock);
     while (memory->pieces) {
         struct piece *piece = memory->pieces;
@@ -849,7 +841,7 @@ const struct memory_counts *memory_counts(const struct memory *memory)
     return &memory->counts;
 }
 
-struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client, void *user)
+struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client)
 {
     struct driver *driver;
 
@@ -863,9 +855,8 @@ struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_cli
                                                     .lease_ms_min = 100 };
     driver->memory = memory;
     driver->client = *client;
-    driver->user = user;
     driver->last_arrival = &driver->arrivals;
-    driver->bell = memory->world.at ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    driver->bell = dm_bell_open();
     driver->next = memory->drivers;
     memory->drivers = driver;
     unlock(memory);

@@ -20,8 +20,6 @@ struct memory_world {
     int64_t (*delay_ns)(void);
     /* Calls `what` at that moment. */
     void (*at)(int64_t when_ns, void (*what)(void *object, uint64_t number), void *object, uint64_t number);
-    /* Something has come for the driver: its turn() is to be called. */
-    void (*wake)(void *user);
 };
 
 /* Each number n: one in n, by chance; 0: never. */
@@ -53,8 +51,8 @@ struct memory *memory_new(const struct memory_world *world);
 void memory_free(struct memory *memory);
 struct memory_faults *memory_faults(struct memory *memory);
 
-/* The driver of one process; `user` is that of the world's wake().  Freed with the store. */
-struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client, void *user);
+/* The driver of one process.  Freed with the store. */
+struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client);
 
 /* ---- what happens to the server ----------------------------------------------------------- */
 

@@ -74,11 +74,10 @@ struct memory_faults *memory_faults(struct memory *memory)
     return &memory->faults;
 }
 
-struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client, void *user)
+struct dm_reg_driver *memory_open(struct memory *memory, const struct dm_reg_client *client)
 {
     struct dm_reg_client listener = *client;
 
-    assert_null(user);
     on_tell = client->on_tell;
     listener.on_tell = tell_unless_lost;
     on_reply = client->on_reply;

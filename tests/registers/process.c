@@ -113,7 +113,7 @@ static struct dm_reg_driver *make_driver(void *user, const struct dm_reg_client 
 {
     if (process_driver)
         return process_driver(user, client, ret_reason);
-    return memory_open(process_memory, client, NULL);
+    return memory_open(process_memory, client);
 }
 
 struct process *process_start(int number, bool has_loop)

@@ -19,7 +19,7 @@ static struct memory *memory;
 static struct dm_reg_driver *open_driver(void *user, const struct dm_reg_client *client)
 {
     (void)user;
-    return memory_open(memory, client, NULL);
+    return memory_open(memory, client);
 }
 
 static void cut(void *user)

@@ -38,7 +38,7 @@ static int count_missing(const struct text *keys, int count)
 static bool refuse(struct bytes *reply, const char *error, unsigned slot, uint32_t node)
 {
     if (reply && node < CLUSTER_SERVERS)
-        bytes_print(reply, "-%s %u server:%u\r\n", error, slot, node + 1);
+        bytes_print(reply, "-%s %u 10.0.0.1:%u\r\n", error, slot, node + 1);
     else if (reply)
         bytes_print(reply, "-%s\r\n", error);
     return false;
@@ -117,7 +117,7 @@ void cluster_say_slots(struct bytes *reply)
 
     bytes_print(reply, "*%d\r\n", count);
     for (int i = 0; i < count; i++)
-        bytes_print(reply, "*3\r\n:%u\r\n:%u\r\n*2\r\n$6\r\nserver\r\n:%u\r\n", firsts[i], firsts[i + 1] - 1,
+        bytes_print(reply, "*3\r\n:%u\r\n:%u\r\n*2\r\n$8\r\n10.0.0.1\r\n:%u\r\n", firsts[i], firsts[i + 1] - 1,
                     view[firsts[i]] + 1u);
 }
 

@@ -102,22 +102,12 @@ static void kill_client(const struct fault *fault)
     server_kill_client(fault->a);
 }
 
-static void blacken(struct dm_link *conn)
-{
-    struct link *link = conn_link(conn);
-
-    if (!link)
-        return;
-    link->is_black = true;
-    conn_look(conn);
-}
-
 static void half_open(const struct fault *fault)
 {
     struct link *link = server_link(fault->a);
 
-    if (link && link->conn)
-        blacken(link->conn);
+    if (link)
+        net_blacken(link);
 }
 
 static void go_on(void *object, uint64_t number)
@@ -151,8 +141,7 @@ static void kill_host(const struct fault *fault)
 
     if (!process)
         return;
-    for (int i = 0; i < process->link_count; i++)
-        blacken(process->links[i]);
+    net_blacken_all(process);
     process_kill(process);
 }
 

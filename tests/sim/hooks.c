@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "check.h"
 #include "core/hold.h"
+#include "link/session_parts.h"
 #include "plans.h"
 #include "registers/apply.h"
 #include "stores/redis/parts.h"
@@ -137,6 +138,28 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
     return actions;
 }
 
+/* ---- the link ---------------------------------------------------------------------------------- */
+
+/* Called by the linker's --wrap when a confirmation has come. */
+void __real_dm_session_give_kept(struct dm_session *session, bool is_confirmed);
+void __wrap_dm_session_give_kept(struct dm_session *session, bool is_confirmed);
+
+void __wrap_dm_session_give_kept(struct dm_session *session, bool is_confirmed)
+{
+    counters.confirmed += is_confirmed;
+    counters.unconfirmed += !is_confirmed;
+    __real_dm_session_give_kept(session, is_confirmed || defect == LINK_AWAITS_NO_REPLICA);
+}
+
+/* Called by the linker's --wrap before a request is sent. */
+enum dm_identify_verdict __real_dm_identify_at_request(const struct dm_identify *identify, int64_t now_ns);
+enum dm_identify_verdict __wrap_dm_identify_at_request(const struct dm_identify *identify, int64_t now_ns);
+
+enum dm_identify_verdict __wrap_dm_identify_at_request(const struct dm_identify *identify, int64_t now_ns)
+{
+    return defect == LINK_AWAITS_NO_IDENTITY ? DM_IDENTIFY_SENDS : __real_dm_identify_at_request(identify, now_ns);
+}
+
 /* ---- the store on registers ------------------------------------------------------------------- */
 
 /* Nobody who has been woken has a signal that could be passed on. */
@@ -175,4 +198,14 @@ bool __wrap_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint6
 bool __wrap_dm_master_watch_is_fresh(struct dm_master_watch *master_watch, uint64_t number)
 {
     return defect == WORDS_COUNT_FOR_EVER || __real_dm_master_watch_is_fresh(master_watch, number);
+}
+
+/* Called by the linker's --wrap when the word names another master. */
+void __real_dm_link_close(struct dm_link *link, const char *reason);
+void __wrap_dm_link_close(struct dm_link *link, const char *reason);
+
+void __wrap_dm_link_close(struct dm_link *link, const char *reason)
+{
+    if (defect != WORDS_COUNT_FOR_EVER)
+        __real_dm_link_close(link, reason);
 }

@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process.h"
 #include "server.h"
+#include "sockets.h"
 #include "world.h"
+
+#define KEEPALIVE_NS (3000 * MS) /* then a silent peer is noticed; a real socket takes 11 s */
 
 static int64_t usual_ns, most_ns;
 static struct link *newest;
@@ -39,12 +43,14 @@ static void arrive(void *object, uint64_t number)
     (void)number;
     if (link->is_black || link->streams[segment->way].is_dry)
         return;
-    if (segment->way == TO_SERVER)
+    if (segment->way == TO_SERVER) {
         server_bytes(link, segment->bytes, segment->length);
-    else if (!link->is_shut_by_client)
-        conn_bytes(link->conn, link, segment->bytes, segment->length);
-    else
+    } else if (link->is_shut_by_client) {
         net_reset(link); /* the receiver is gone */
+    } else {
+        bytes_add(&link->received, segment->bytes, segment->length);
+        sockets_ring(link);
+    }
 }
 
 static void send_piece(struct link *link, enum way way, const char *bytes, size_t length)
@@ -107,8 +113,10 @@ static void connected(void *object, uint64_t number)
     struct link *link = object;
 
     (void)number;
-    if (!link->is_black && !link->is_shut_by_client)
-        conn_connected(link->conn, link);
+    if (link->is_black || link->is_shut_by_client)
+        return;
+    link->is_connected = true;
+    sockets_ring(link);
 }
 
 static void closed(void *object, uint64_t number)
@@ -116,8 +124,10 @@ static void closed(void *object, uint64_t number)
     struct link *link = object;
 
     (void)number;
-    if (!link->is_shut_by_client)
-        conn_closed(link->conn, link);
+    if (link->is_shut_by_client)
+        return;
+    link->is_closed = true;
+    sockets_ring(link);
 }
 
 static void reach_server(void *object, uint64_t number)
@@ -133,16 +143,18 @@ static void reach_server(void *object, uint64_t number)
         world_at(world_now() + net_delay(), closed, link, 0);
 }
 
-struct link *net_connect(struct dm_link *conn, int server)
+struct link *net_connect(struct process *process, int server)
 {
     struct link *link = world_new(sizeof *link);
 
-    link->conn = conn;
+    link->process = process;
+    link->fd = sockets_add(link);
     link->server = server;
     link->older = newest;
     newest = link;
     link->streams[TO_SERVER].bytes_left = link->streams[TO_CLIENT].bytes_left = -1;
     world_at(world_now() + net_delay(), reach_server, link, 0);
+    world_note("p%d connects %d to server %d", process->number, link->fd, server);
     return link;
 }
 
@@ -160,6 +172,7 @@ void net_shut(struct link *link)
 {
     int64_t when_ns = world_now() + net_delay();
 
+    world_note("p%d closes %d", link->process->number, link->fd);
     link->is_shut_by_client = true;
     if (when_ns < link->streams[TO_SERVER].last_arrival_ns)
         when_ns = link->streams[TO_SERVER].last_arrival_ns;
@@ -174,6 +187,20 @@ void net_reset(struct link *link)
         world_at(world_now() + net_delay(), closed, link, 0);
 }
 
+void net_blacken(struct link *link)
+{
+    link->is_black = true;
+    world_at(world_now() + KEEPALIVE_NS, closed, link, 0);
+}
+
+void net_blacken_all(const struct process *process)
+{
+    for (struct link *link = newest; link; link = link->older) {
+        if (link->process == process && !link->is_shut_by_client)
+            net_blacken(link);
+    }
+}
+
 void net_cut(struct link *link, enum way way, int64_t bytes)
 {
     if (link->streams[way].bytes_left < 0) /* the first cut stays: no byte may follow a gap */
@@ -183,12 +210,13 @@ void net_cut(struct link *link, enum way way, int64_t bytes)
 void net_begin(void)
 {
     newest = NULL;
+    sockets_begin();
 }
 
 void net_end(void)
 {
     for (; newest; newest = newest->older) {
         free(newest->in.data);
-        free(newest->behind.data);
+        free(newest->received.data);
     }
 }

@@ -9,7 +9,7 @@
 
 #include "scripting.h"
 
-struct dm_link;
+struct process;
 
 #define SHARDS_MAX 4
 
@@ -24,12 +24,16 @@ struct stream {
 struct link {
     struct link *next;  /* of the links known to the server */
     struct link *older; /* of all of this run */
-    struct dm_link *conn;
     struct stream streams[WAYS];
     bool is_black;          /* neither end hears anything, or learns of it */
     bool is_shut_by_client; /* bytes sent before are still on the way */
     bool is_known_to_server;
-    struct bytes behind; /* of the client: they wait for the answer to a look */
+
+    /* The client's end. */
+    struct process *process;
+    int fd;
+    bool is_connected, is_closed; /* the latter: by anybody */
+    struct bytes received;
 
     /* The server's side. */
     int server, node;            /* the indices of the link's server, and of its node */
@@ -44,8 +48,8 @@ struct link {
     struct bytes in;
 };
 
-/* Asks for a connection to the server of this number; conn_connected() or conn_closed() follows, or nothing. */
-struct link *net_connect(struct dm_link *conn, int server);
+/* Asks for a connection to the server of this number; it is then connected, or closed, or neither. */
+struct link *net_connect(struct process *process, int server);
 
 void net_send(struct link *link, enum way way, const char *bytes, size_t length);
 
@@ -54,6 +58,12 @@ void net_shut(struct link *link);
 
 /* Breaks the link: both ends learn of it, the client after a while; nothing arrives any more. */
 void net_reset(struct link *link);
+
+/* Nothing arrives any more, at either end.  After a while the client's keepalive notices. */
+void net_blacken(struct link *link);
+
+/* The host of the process is gone. */
+void net_blacken_all(const struct process *process);
 
 /* The stream ends after this many more bytes, and then the link is reset. */
 void net_cut(struct link *link, enum way way, int64_t bytes);
@@ -65,10 +75,5 @@ void net_end(void);
 /* Faults of all connections: the network's delay. */
 void net_set_delay(int64_t usual_ns, int64_t most_ns);
 int64_t net_delay(void);
-
-/* Events at the client's end: conn.c. */
-void conn_connected(struct dm_link *conn, struct link *link);
-void conn_bytes(struct dm_link *conn, struct link *link, const char *bytes, size_t length);
-void conn_closed(struct dm_link *conn, struct link *link);
 
 #endif

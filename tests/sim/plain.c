@@ -163,6 +163,12 @@ static void watch(struct dm_store *store, struct dm_watch *watch)
         plain_want(plain);
 }
 
+static void note_look(struct dm_store *store, int64_t look_ns)
+{
+    (void)store;
+    (void)look_ns;
+}
+
 /* Looks at each millisecond: nothing wakes a thread at the last answer. */
 static void drain(struct dm_store *store, const struct dm_deadline *deadline)
 {
@@ -204,6 +210,8 @@ static const struct dm_store_ops ops = {
     .origin = origin,
     .count = count,
     .work = work,
+    .turn = work,
+    .note_look = note_look,
     .look = look,
     .watch = watch,
     .drain = drain,

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "check.h"
 #include "fiber.h"
 #include "plain.h"
@@ -17,6 +19,7 @@
 #include "process/keep/pump.h"
 #include "process/life/exit.h"
 #include "registers.h"
+#include "sockets.h"
 #include "store/calls.h"
 #include "work.h"
 #include "world.h"
@@ -79,9 +82,11 @@ static void resume(void *object, uint64_t turn)
     current_thread = thread;
     current_process = thread->process;
     dm_self_fast = thread->fast;
+    dm_alarm_is_own = thread == thread->process->loop_thread;
     if (fiber_resume(thread->fiber))
         thread->fiber = NULL;
     thread->fast = dm_self_fast;
+    dm_alarm_is_own = false;
     current_thread = NULL;
     current_process = NULL;
 }
@@ -179,8 +184,8 @@ struct dm_self *dm_self_get(void)
 }
 
 /*
- * The library's handlers, of pthread_cleanup_push() without -fexceptions, are frames to jump to.  libc's list of them is
- * that of the real thread, so each simulated thread has its own.  Called by the linker's --wrap.
+ * The library's handlers, of pthread_cleanup_push() without -fexceptions, are frames to jump to.  libc lists them for
+ * the real thread, so each simulated thread has its own list.  Called by the linker's --wrap.
  */
 void __wrap___pthread_register_cancel(__pthread_unwind_buf_t *frame);
 void __wrap___pthread_unregister_cancel(__pthread_unwind_buf_t *frame);
@@ -217,8 +222,10 @@ void __wrap___pthread_unwind_next(__pthread_unwind_buf_t *frame)
     unwind(current_thread);
 }
 
-static void heed_cancel(struct thread *thread)
+void thread_heed_cancel(void)
 {
+    struct thread *thread = current_thread;
+
     if (!thread->is_cancelled || !thread->is_cancellable)
         return;
     thread->is_cancelled = thread->is_cancellable = false;
@@ -227,15 +234,11 @@ static void heed_cancel(struct thread *thread)
 
 bool dm_self_sleep(struct dm_self *self, const struct dm_deadline *deadline)
 {
-    struct thread *thread = (struct thread *)(void *)self;
-
     check_no_lock("dm_self_sleep");
     for (;;) {
-        heed_cancel(thread);
-        if (thread->posts > 0) {
-            thread->posts--;
+        thread_heed_cancel();
+        if (dm_self_take_post(self))
             return true;
-        }
         if (dm_deadline_left_ns(deadline) == 0)
             return false;
         thread_wait(deadline->is_endless ? DM_NEVER : dm_clock_boot_ns() + dm_deadline_left_ns(deadline));
@@ -247,7 +250,31 @@ void dm_self_wake(struct dm_self *self)
     struct thread *thread = (struct thread *)(void *)self;
 
     thread->posts++;
-    thread_wake(thread);
+    if (thread->polled_count == 0)
+        thread_wake(thread);
+    else if (self->bell)
+        dm_bell_ring(self->bell);
+}
+
+bool dm_self_listen(struct dm_self *self, int *bell)
+{
+    self->bell = bell;
+    return current_thread->posts > 0;
+}
+
+void dm_self_stop_listening(struct dm_self *self)
+{
+    self->bell = NULL;
+}
+
+bool dm_self_take_post(struct dm_self *self)
+{
+    struct thread *thread = (struct thread *)(void *)self;
+
+    if (thread->posts == 0)
+        return false;
+    thread->posts--;
+    return true;
 }
 
 void dm_self_end_process(void)
@@ -333,28 +360,7 @@ int __wrap_pthread_setcancelstate(int state, int *ret_before)
     return 0;
 }
 
-/* ---- process/claims/alarm.c, process/keep/gate.c and loop.c ------------------------------ */
-
-void dm_alarm_ring(struct dm_alarm *alarm)
-{
-    struct loop *loop = (struct loop *)alarm;
-
-    loop->is_nudged = true;
-    thread_wake(loop->process->loop_thread);
-}
-
-void dm_alarm_set(struct dm_alarm *alarm, int64_t due_ns)
-{
-    if (due_ns >= alarm->due_ns)
-        return;
-    alarm->due_ns = due_ns;
-    dm_alarm_ring(alarm);
-}
-
-void dm_alarm_reset(struct dm_alarm *alarm, int64_t due_ns)
-{
-    alarm->due_ns = due_ns;
-}
+/* ---- process/keep/gate.c and loop.c ------------------------------------------------------ */
 
 void dm_gate_leave(void)
 {
@@ -364,22 +370,42 @@ void dm_gate_enter(void)
 {
 }
 
+static int64_t left_ns(int64_t due_ns)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    return due_ns == DM_NEVER ? DM_NEVER : due_ns > now_ns ? due_ns - now_ns : 0;
+}
+
+/* False: only the bell has rung. */
+static bool has_come(const struct dm_watch *watch)
+{
+    for (int i = 1; i < watch->count; i++) {
+        if (watch->polled[i].revents)
+            return true;
+    }
+    return watch->due_ns <= dm_clock_boot_ns();
+}
+
 static void run_loop(struct thread *thread)
 {
     struct loop *loop = &thread->process->loop;
     struct dm_runtime *runtime = &thread->process->runtime;
-    struct dm_watch watch; /* the network wakes this thread, not a descriptor */
+    struct dm_watch watch;
 
     dm_watch_init(&watch);
     for (;;) {
         dm_watch_clear(&watch);
+        dm_watch_poll(&watch, loop->alarm.bell, POLLIN);
         dm_store_watch(runtime->store, &watch);
         dm_watch_until(&watch, loop->alarm.due_ns);
-        if (!loop->is_nudged && watch.due_ns > dm_clock_boot_ns())
-            thread_wait(watch.due_ns);
-        loop->is_nudged = false;
-        if (server_count() > 1 || registers_are_there())
-            dm_store_turn(runtime->store);
+        dm_store_note_look(runtime->store, watch.due_ns);
+        dm_poll(watch.polled, (unsigned)watch.count, left_ns(watch.due_ns));
+        if (watch.polled[0].revents)
+            dm_bell_answer(&loop->alarm.bell);
+        if (!has_come(&watch))
+            continue;
+        dm_store_turn(runtime->store);
         if (loop->alarm.due_ns <= dm_clock_boot_ns())
             dm_pump_run(runtime);
     }
@@ -457,7 +483,7 @@ void process_kill(struct process *process)
         thread->fiber = NULL;
     }
     for (int i = 0; i < process->link_count; i++)
-        conn_forget(process->links[i]);
+        sockets_free(process->links[i]);
     dm_store_free_unused(process->runtime.store);
     process->runtime.store = NULL;
     free_registry(&process->runtime.registry);
@@ -531,8 +557,6 @@ void process_go_on(struct process *process)
                      thread->turn);
     }
     world_at(world_now() + chance_delay(CHANCE_THREADS, 50 * DM_NS_PER_US, 20 * MS), go_on, process, 0);
-    for (int i = 0; i < process->link_count; i++)
-        conn_look(process->links[i]);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

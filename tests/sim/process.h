@@ -2,13 +2,13 @@
 /*
  * Processes and their threads.
  *
- * Real are the library's core, stores/redis/, and all deciding parts of process/:
+ * Real are the library's core, link/, stores/redis/, and all deciding parts of process/:
  * acquire, release, condition, steps, call, pump, registry, inbox, loss, ending, lifetime.  Here
  * the simulator replaces files of the library:
  *
- *      base/clock.c, base/self.c, base/log.c    clocks and threads of a simulated process
- *      process/life/runtime.c, process/keep/loop.c        the making of a runtime; the loop thread
- *      link/ but command.c, reader.c            the link (conn.c), on a made-up network
+ *      base/clock.c, base/self.c                      clocks and threads of a simulated process
+ *      base/poll.c, link/stream.c, link/race.c        the kernel (sockets.c), on a made-up network
+ *      process/life/runtime.c, process/keep/loop.c    the making of a runtime; the loop thread
  */
 #ifndef SIM_PROCESS_H
 #define SIM_PROCESS_H
@@ -25,7 +25,6 @@ struct thread;
 struct loop {
     struct dm_alarm alarm;
     struct process *process;
-    bool is_nudged;
 };
 
 #define NAMES_MAX 4
@@ -57,21 +56,23 @@ struct thread {
     void (*run)(struct thread *thread);
     int posts;
     bool is_waiting;
+    struct pollfd *polled; /* in dm_poll(), the first `polled_count` */
+    unsigned polled_count;
     bool is_late;  /* due to run, but the process is stopped */
     uint64_t turn; /* only an event planned for this turn runs the thread */
     bool is_cancellable, is_cancelled;
     __pthread_unwind_buf_t *cleanup; /* the newest handler of pthread_cleanup_push() */
-    unsigned locks;           /* how often the thread has taken the state lock */
-    unsigned locks_awake;     /* since its last wait */
-    struct dm_self_fast fast; /* dm_self_fast, while another thread runs */
-    bool is_fast;             /* on the fast path, where each reading of the clock may yield */
-    bool is_entering;         /* by the fast path */
-    bool has_looked;          /* has read the clock, so it is after the swap */
-    uint64_t misled_token;    /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
-    int misled_name;          /* the hold's */
-    bool is_seen_inside;      /* by mistake: another thread closed the word before the thread could go out */
-    int levels[NAMES_MAX];    /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
-    struct job *job;          /* work.c */
+    unsigned locks;                  /* how often the thread has taken the state lock */
+    unsigned locks_awake;            /* since its last wait */
+    struct dm_self_fast fast;        /* dm_self_fast, while another thread runs */
+    bool is_fast;                    /* on the fast path, where each reading of the clock may yield */
+    bool is_entering;                /* by the fast path */
+    bool has_looked;                 /* has read the clock, so it is after the swap */
+    uint64_t misled_token;           /* the thread has found itself inside this hold by mistake, not lost then; 0: no */
+    int misled_name;                 /* the hold's */
+    bool is_seen_inside;             /* by mistake: another thread closed the word before the thread could go out */
+    int levels[NAMES_MAX]; /* of each name x0, x1 ...: how often calls have returned with it, without unlocks */
+    struct job *job;       /* work.c */
 };
 
 /* ---- the run's processes ----------------------------------------------------------------- */
@@ -133,11 +134,7 @@ void thread_preempt(void);
 int64_t process_true_ns(const struct process *process, int64_t local_ns);
 int64_t process_local_ns(const struct process *process);
 
-/* ---- conn.c ------------------------------------------------------------------------------ */
-
-/* The process is gone; or continues after it was stopped. */
-void conn_forget(struct dm_link *conn);
-void conn_look(struct dm_link *conn);
-struct link *conn_link(struct dm_link *conn);
+/* Ends the calling thread here if it is cancelled, and may be. */
+void thread_heed_cancel(void);
 
 #endif

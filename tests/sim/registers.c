@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../registers/memory.h"
-#include "base/self.h"
 #include "check.h"
 #include "hooks.h"
 #include "net.h"
@@ -17,15 +16,11 @@
 #include "world.h"
 
 #define HOURS_NS (INT64_C(3) * 3600 * DM_NS_PER_S)
-#define ROUTES_MAX 1000
+#define PROCESSES_MAX 1000
 
 static struct memory *memory;
 
-/* Of each process, by its number. */
-static struct route {
-    struct dm_reg_driver *driver;
-    bool is_due; /* a turn is planned */
-} routes[ROUTES_MAX];
+static struct dm_reg_driver *drivers[PROCESSES_MAX]; /* of each process, by its number */
 
 /* ---- time --------------------------------------------------------------------------------- */
 
@@ -42,67 +37,6 @@ static uint64_t chance(void)
 static int64_t delay_ns(void)
 {
     return net_delay();
-}
-
-/* Something has come for the process: the loop thread, or whichever thread waits, would see it. */
-static void turn(void *object, uint64_t number)
-{
-    struct process *process = object, *before;
-
-    (void)number;
-    routes[process->number].is_due = false;
-    if (!process->is_alive)
-        return;
-    before = process_enter(process);
-    process->runtime.store->ops->turn(process->runtime.store);
-    process_leave(before);
-}
-
-static void wake(void *user)
-{
-    struct process *process = user;
-
-    if (!process->is_alive || routes[process->number].is_due)
-        return;
-    routes[process->number].is_due = true;
-    process_deliver(process, turn, process);
-}
-
-/* ---- turns.c: no thread polls ---------------------------------------------------------------- */
-
-static void take_out(struct dm_registers *registers, const struct dm_reg_sleeper *me)
-{
-    struct dm_reg_sleeper **at = &registers->sleepers;
-
-    while (*at && *at != me)
-        at = &(*at)->next;
-    if (*at)
-        *at = me->next;
-}
-
-/* A thread that may be cancelled is woken by its own news alone. */
-bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline *deadline, int cancel_state)
-{
-    struct dm_reg_sleeper me = { .self = dm_self_get() };
-    bool is_listed = cancel_state == PTHREAD_CANCEL_DISABLE, is_posted;
-
-    check_no_lock("a sleep in the store");
-    if (is_listed) {
-        me.next = registers->sleepers;
-        registers->sleepers = &me;
-    }
-    registers->store.ops->work(&registers->store);
-    is_posted = dm_self_sleep_cancellably(me.self, deadline, cancel_state);
-    if (is_listed)
-        take_out(registers, &me);
-    return is_posted;
-}
-
-void dm_registers_watch(struct dm_registers *registers, struct dm_watch *watch)
-{
-    registers->loop_sum = dm_registers_probe(registers);
-    registers->loop_due_ns = registers->due_ns;
-    dm_watch_until(watch, registers->due_ns);
 }
 
 /* ---- the judge ------------------------------------------------------------------------------ */
@@ -282,10 +216,10 @@ bool registers_are_there(void)
 void registers_begin(void)
 {
     static const struct memory_world world = {
-        .now_ns = now_ns, .chance = chance, .delay_ns = delay_ns, .at = world_at, .wake = wake
+        .now_ns = now_ns, .chance = chance, .delay_ns = delay_ns, .at = world_at
     };
 
-    memset(routes, 0, sizeof routes);
+    memset(drivers, 0, sizeof drivers);
     memset(names, 0, sizeof names);
     memory = memory_new(&world);
     memory_faults(memory)->late_most_ns = HOURS_NS;
@@ -313,8 +247,8 @@ static struct dm_reg_driver *make(void *user, const struct dm_reg_client *client
     struct process *process = user;
 
     (void)ret_reason;
-    routes[process->number].driver = memory_open(memory, client, process);
-    return routes[process->number].driver;
+    drivers[process->number] = memory_open(memory, client);
+    return drivers[process->number];
 }
 
 /* The store's functions, with what is asked counted. */
@@ -334,7 +268,7 @@ struct dm_store *registers_open(struct process *process, const struct dm_host *h
     char reason[DM_REASON_ROOM];
     struct dm_store *store;
 
-    if (process->number >= ROUTES_MAX)
+    if (process->number >= PROCESSES_MAX)
         abort();
     store = dm_registers_open(&process->runtime.ident, host, make, process, reason);
     real = store->ops;
@@ -350,14 +284,14 @@ void registers_cut(uint32_t number)
 {
     int count = 0;
 
-    for (int i = 0; i < ROUTES_MAX; i++)
-        count += routes[i].driver != NULL;
+    for (int i = 0; i < PROCESSES_MAX; i++)
+        count += drivers[i] != NULL;
     if (count == 0)
         return;
     number %= (uint32_t)count;
-    for (int i = 0; i < ROUTES_MAX; i++) {
-        if (routes[i].driver && number-- == 0)
-            memory_cut(memory, routes[i].driver);
+    for (int i = 0; i < PROCESSES_MAX; i++) {
+        if (drivers[i] && number-- == 0)
+            memory_cut(memory, drivers[i]);
     }
 }
 

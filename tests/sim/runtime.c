@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "check.h"
 #include "cluster.h"
 #include "hooks.h"
@@ -93,7 +94,7 @@ static void changed(void *user)
 
 static bool is_in_need(void *user, unsigned *ret_lease_ms)
 {
-    *ret_lease_ms = 0; /* the made-up connections plan their tries without leases */
+    *ret_lease_ms = 0; /* tries are as rare as without holds */
     return ((struct dm_runtime *)user)->registry.claims != NULL;
 }
 
@@ -126,7 +127,7 @@ static void list_hosts(struct dm_url *url, int before, int hosts)
 
     url->host_count = hosts;
     for (int i = 0; i < hosts; i++)
-        url->hosts[i] = (struct dm_url_host){ (char *)"server", (char *)ports[before + i] };
+        url->hosts[i] = (struct dm_url_host){ (char *)"10.0.0.1", (char *)ports[before + i] };
 }
 
 static void point_at_sentinels(struct dm_url *url)
@@ -156,7 +157,7 @@ void process_make_runtime(struct process *process)
     struct dm_runtime *runtime = &process->runtime;
 
     process->url = (struct dm_url){ .kind = DM_URL_TCP,
-                                    .host = (char *)"server",
+                                    .host = (char *)"10.0.0.1",
                                     .port = (char *)"1",
                                     .prefix = (char *)"d",
                                     .connect_timeout_ms = 400,
@@ -168,7 +169,7 @@ void process_make_runtime(struct process *process)
         point_at_cluster(&process->url);
     else if (server_count() > 1)
         point_at_quorum(&process->url);
-    process->loop = (struct loop){ .alarm.due_ns = DM_NEVER, .process = process };
+    process->loop = (struct loop){ .alarm = { .bell = dm_bell_open(), .due_ns = DM_NEVER }, .process = process };
     runtime->pid = getpid();
     runtime->url = &process->url;
     runtime->alarm = &process->loop.alarm;

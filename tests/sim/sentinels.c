@@ -63,7 +63,7 @@ static void say_others(const struct sentinel *sentinel, struct bytes *reply)
     for (int i = 0; i < SENTINELS; i++) {
         if (&sentinels[i] != sentinel)
             bytes_print(reply,
-                        "*6\r\n$5\r\nrunid\r\n$40\r\n%040d\r\n$2\r\nip\r\n$8\r\nsentinel\r\n$4\r\nport\r\n$1\r\n%d\r\n",
+                        "*6\r\n$5\r\nrunid\r\n$40\r\n%040d\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n$4\r\nport\r\n$1\r\n%d\r\n",
                         i + 1, SERVERS_MAX + i + 1);
     }
 }
@@ -92,7 +92,7 @@ static void run_command(struct link *link, const struct text *words, int count)
     } else if (text_is(words[1], "master")) {
         say_epoch(sentinel, &reply);
     } else if (text_is(words[1], "get-master-addr-by-name")) {
-        bytes_print(&reply, "*2\r\n$6\r\nserver\r\n$1\r\n%u\r\n", sentinel->master + 1);
+        bytes_print(&reply, "*2\r\n$8\r\n10.0.0.1\r\n$1\r\n%u\r\n", sentinel->master + 1);
     } else {
         bytes_print(&reply, "-ERR unknown command\r\n");
     }
@@ -110,7 +110,7 @@ void sentinel_bytes(struct link *link, const char *bytes, size_t length)
 
 static void tell_switch(const struct sentinel *sentinel)
 {
-    static const char message[] = "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$19\r\nm server 1 server 2\r\n";
+    static const char message[] = "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$23\r\nm 10.0.0.1 1 10.0.0.1 2\r\n";
 
     for (struct link *link = sentinel->links; link; link = link->next) {
         if (link->channel[0])
