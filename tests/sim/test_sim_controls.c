@@ -116,7 +116,21 @@ static void test_sim_notices_a_defect_of_a_driver(void **state)
     must_break("registers: a swap that is not atomic", NULL, MEMORY_IS_NOT_ATOMIC, "I1 I2 I4");
     must_break("registers: a conflict brings an old value", NULL, MEMORY_BRINGS_OLD, "I1 I2 I4 liveness");
     must_break("registers: reads are old", NULL, MEMORY_READS_OLD, "I1 I2 I4 liveness");
+    must_break("registers: versions that repeat", NULL, MEMORY_REPEATS_VERSIONS, "I1 I2 I4 liveness");
     must_break_when("registers: an old copy under the same identity", NULL, MEMORY_KEEPS_IDENTITY, "I1 I2", true);
+}
+
+/* The process's part. */
+static void test_sim_notices_a_defect_of_a_process_on_registers(void **state)
+{
+    (void)state;
+    has_registers = true;
+    must_break("registers: a released mutex counts as held", NULL, CORE_KEEPS_ALL, "I1 I2 I4");
+    must_break("registers: the fast path ignores the time", NULL, FAST_IGNORES_TIME, "I1");
+    must_break("registers: a lease is kept for ever", NULL, LINE_NEVER_LOOKS, "liveness");
+    must_break("registers: a thread on its seat dies inside", NULL, LINE_TAKES_NONE_BACK, "I9");
+    must_break("registers: a renewal without an answer is the last", NULL, CORE_RENEWS_ONCE, "liveness");
+    must_break("registers: a release without an answer is the last", NULL, CORE_RELEASES_ONCE, "liveness");
 }
 
 static void test_sim_notices_when_registers_lose_signals(void **state)
@@ -480,6 +494,7 @@ int main(void)
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_store_is_a_plain_one, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_the_plain_store_marks_holds, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_of_a_driver, back_to_one_server),
+        cmocka_unit_test_teardown(test_sim_notices_a_defect_of_a_process_on_registers, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_when_registers_lose_signals, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_a_defect_when_there_is_a_quorum, back_to_one_server),
         cmocka_unit_test_teardown(test_sim_notices_when_a_server_of_a_quorum_grants_to_everybody, back_to_one_server),
