@@ -314,48 +314,27 @@ static void let_old_return(struct nemesis *nemesis)
 
 /* ---- backups ----------------------------------------------------------------------------- */
 
-static void dump(struct stage *stage)
-{
-    const char *const arguments[] = {
-        "-h", primary_of(stage)->folder, "-U", "postgres", "-n", "dmutex", "-c", "--if-exists", "-f", "dump.sql", NULL
-    };
-
-    assert_int_equal(pgserver_run(primary_of(stage), "pg_dump", arguments), 0);
-}
-
-/* What the guide says comes in the same transaction. */
-static void append_restored(struct stage *stage)
+/* What the guide says: the new epoch comes in the same transaction. */
+static const char *statements_of(bool has_epoch)
 {
     char path[128];
-    FILE *file;
 
+    if (!has_epoch)
+        return "";
     test_build_path(path, sizeof path, "tools/dmutex");
     command_run("exec %s sql --restored postgresql", path);
     assert_status(0);
-    snprintf(path, sizeof path, "%s/dump.sql", primary_of(stage)->folder);
-    file = fopen(path, "ae");
-    assert_non_null(file);
-    fputs(ran.output, file);
-    fclose(file);
-}
-
-/* Sessions that use the tables may be in the way, and then the server ends one side. */
-static bool restore(struct stage *stage)
-{
-    const char *const arguments[] = { "-h", primary_of(stage)->folder, "-U", "postgres", "-q", "-X", "-1",
-                                      "-v", "ON_ERROR_STOP=1",         "-f", "dump.sql", NULL };
-
-    return pgserver_run(primary_of(stage), "psql", arguments) == 0;
+    return ran.output;
 }
 
 static void restore_with(struct nemesis *nemesis, bool has_epoch)
 {
-    dump(nemesis->stage);
-    if (has_epoch)
-        append_restored(nemesis->stage);
+    struct pgserver *server = primary_of(nemesis->stage);
+
+    pgserver_dump(server);
     stage_rest(nemesis->stage, LEASE);
     nemesis_stop_owner(nemesis);
-    wait_until(restore(nemesis->stage));
+    wait_until(pgserver_restore(server, statements_of(has_epoch)));
     nemesis_wake_owner(nemesis);
     nemesis->stage->restarts++;
 }

@@ -415,6 +415,28 @@ PGconn *pgserver_connect(const struct pgserver *server, const char *user)
     return connection;
 }
 
+/* ---- backups ----------------------------------------------------------------------------- */
+
+void pgserver_dump(const struct pgserver *server)
+{
+    const char *const arguments[] = {
+        "-h", server->folder, "-U", "postgres", "-n", "dmutex", "-Fc", "-f", "dump", NULL
+    };
+
+    assert_int_equal(pgserver_run(server, "pg_dump", arguments), 0);
+}
+
+bool pgserver_restore(const struct pgserver *server, const char *statements)
+{
+    const char *const to_text[] = { "--clean", "--if-exists", "-f", "dump.sql", "dump", NULL };
+    const char *const execute[] = { "-h", server->folder,    "-U", "postgres", "-X", "-1",
+                                    "-v", "ON_ERROR_STOP=1", "-f", "dump.sql", NULL };
+
+    assert_int_equal(pgserver_run(server, "pg_restore", to_text), 0);
+    append(server, "dump.sql", statements);
+    return pgserver_run(server, "psql", execute) == 0;
+}
+
 /* ---- pgbouncer --------------------------------------------------------------------------- */
 
 static bool is_there(const char *url)

@@ -56,6 +56,13 @@ PGconn *pgserver_connect(const struct pgserver *server, const char *user);
 /* Runs one of PostgreSQL's programs in the server's folder; `arguments` end with NULL.  Returns the wait status. */
 int pgserver_run(const struct pgserver *server, const char *name, const char *const *arguments);
 
+/*
+ * Writes a backup of the tables with pg_dump; and puts it in the place of the tables, in one transaction with the
+ * statements.  False if the server refused it, as it may while locks are used.
+ */
+void pgserver_dump(const struct pgserver *server);
+bool pgserver_restore(const struct pgserver *server, const char *statements);
+
 /* A pgbouncer before the server; `mode`: "transaction" or "session".  The URL is valid until the next. */
 pid_t pgbouncer_start(const struct pgserver *server, const char *mode, const char **ret_url);
 bool pgbouncer_is_possible(void);
