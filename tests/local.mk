@@ -1263,6 +1263,12 @@ check-newest:
 	cd newest && eval $(configure_again) $(build_fast)
 	$(MAKE) -C newest check TESTS='$(hiredis_tests)' check_PROGRAMS='$(hiredis_programs)'
 
+# The tests on PostgreSQL, with the versions of later suites, which are downloaded for it.
+check-postgres: all
+	for suite in trixie sid; do \
+	    $(SHELL) $(srcdir)/build-aux/with-postgres $$suite $(MAKE) check TESTS='$(postgres_tests) $(on_postgres_tests)' || exit; \
+	done
+
 # On fresh systems, which are downloaded for it; as root.
 check-systems:
 	cd $(srcdir) && build-aux/check-systems
@@ -1320,4 +1326,4 @@ clean-local:
 	rm -rf asan asserted newest tsan html tests/fuzz/clang
 	rm -f tests/programs.log tests/groups.log tests/sim.log
 
-.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-asserted check-tsan check-hiredis check-newest check-systems print-hiredis-results
+.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-asserted check-tsan check-hiredis check-newest check-postgres check-systems print-hiredis-results

@@ -121,7 +121,7 @@ static void test_limit_of_connections_is_told(void **state)
     pgserver_sql(server, "ALTER ROLE app CONNECTION LIMIT 1");
     snprintf(url, sizeof url, "%s&user=app", server->url);
     holder = actor_start_at(url);
-    actor_do(holder, "0", "init limit lease=1000");
+    actor_do(holder, "0", "init limit lease=3000");
     actor_do(holder, "0", "lock limit");
     assert_fails("&user=app", 69, "CONNECTION LIMIT; each process that locks needs one connection");
     actor_do(holder, "0", "unlock limit");
