@@ -446,6 +446,18 @@ static void read_uuid(const char *text, uint8_t ret_uuid[DM_UUID_LENGTH / 2])
     }
 }
 
+/* NULL, or a store that lacks something. */
+static void free_unopened(struct dm_registers *registers)
+{
+    if (!registers)
+        return;
+    if (registers->driver)
+        registers->driver->ops->free_unused(registers->driver);
+    dm_watch_free(&registers->led);
+    dm_watch_free(&registers->probe);
+    free(registers);
+}
+
 struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm_host *host, dm_reg_make_fn *make,
                                    void *user, char ret_reason[DM_REASON_ROOM])
 {
@@ -453,7 +465,7 @@ struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm
     struct dm_reg_client client;
 
     if (!registers || !dm_watch_init(&registers->led) || !dm_watch_init(&registers->probe)) {
-        free(registers);
+        free_unopened(registers);
         ret_reason[0] = '\0';
         return NULL;
     }
@@ -473,8 +485,7 @@ struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm
     client = dm_registers_client(registers);
     registers->driver = make(user, &client, ret_reason);
     if (!registers->driver || !registers->driver->ops->listen(registers->driver, ident->uuid)) {
-        dm_watch_free(&registers->led);
-        free(registers);
+        free_unopened(registers);
         return NULL;
     }
     dm_reg_watch_init(&registers->watch, registers->driver->can.expires);
