@@ -264,6 +264,8 @@ static const struct impostor_bytes lies[] = {
     IMPOSTOR_BYTES(""),
 };
 
+#define QUEUED_FOR_EVER lies[4]
+
 /* The impostor replaces this one of the three. */
 static const char *url_with_impostor(int home)
 {
@@ -313,6 +315,57 @@ static void test_calls_work_as_usual_when_a_member_lies(void **state)
         for (int j = 0; j < 2; j++)
             actor_end(actors[j]);
     }
+    impostor_end();
+}
+
+#define PASSED_LEASE 1500
+#define LOOKS 3
+
+static int64_t looks_at(int server)
+{
+    return side_calls(trio[server]->side, "evalsha");
+}
+
+/* Leases of the waiter, by the server's clock, in which that many looks are certain, even if the machine is late. */
+static void promise_leases(int server, int leases)
+{
+    side_set_bound(trio[server]->side, "leases", leases * PASSED_LEASE);
+}
+
+static void assert_leases_kept(int server)
+{
+    assert_false(side_is_control_over(trio[server]->side, "leases"));
+}
+
+/*
+ * The server where turns are taken says "queued" to the waiter, and never more.  That costs the waiter its place, and a
+ * third of a lease: it looks at the others three times in a lease, and owns when they are free.
+ */
+static void test_a_waiter_owns_after_a_third_of_a_lease_when_a_member_passes_it_over(void **state)
+{
+    int home = warm_up("q/passed"), honest = (home + 1) % TRIO;
+    struct actor *waiter;
+    int64_t before;
+
+    (void)state;
+    impostor_begin(trio[0]->folder);
+    impostor_be(MANNER_LYING, QUEUED_FOR_EVER.bytes, QUEUED_FOR_EVER.length);
+    waiter = actor_start_at(url_with_impostor(home));
+    actor_do(waiter, "0", "init q/passed lease=%d fair", PASSED_LEASE);
+    actor_do(trio_holder, "0", "lock q/passed");
+    actor_send(waiter, "lock q/passed");
+    wait_until(impostor_said() > 0);
+    promise_leases(honest, 2);
+    before = looks_at(honest);
+    wait_until(looks_at(honest) >= before + LOOKS);
+    assert_leases_kept(honest);
+    assert_true(actor_is_silent(waiter));
+    promise_leases(honest, 1);
+    actor_do(trio_holder, "0", "unlock q/passed");
+    actor_expect(waiter, "0");
+    assert_leases_kept(honest);
+    actor_do(waiter, "0", "unlock q/passed");
+    actor_end(waiter);
     impostor_end();
 }
 
@@ -675,6 +728,7 @@ int main(int argc, char **argv)
         USUAL(test_an_attempt_is_refused_when_all_queues_are_full),
         USUAL(test_endless_hints_are_followed_now_and_then),
         USUAL(test_calls_work_as_usual_when_a_member_lies),
+        USUAL(test_a_waiter_owns_after_a_third_of_a_lease_when_a_member_passes_it_over),
         USUAL(test_the_log_says_that_a_member_refuses),
         USUAL(test_a_server_has_one_vote_when_the_url_names_it_twice),
         USUAL(test_a_server_is_asked_when_it_is_reached_in_the_middle_of_a_lock),
