@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -29,7 +30,8 @@ struct range {
 };
 static struct range ranges[8];
 static int range_count;
-static volatile sig_atomic_t forks, failures, is_copy;
+static volatile sig_atomic_t *forks; /* shared with the test's children */
+static volatile sig_atomic_t failures, is_copy;
 static bool may_fork_anywhere;
 
 static uintptr_t interrupted_at(const void *context)
@@ -80,13 +82,16 @@ static void set_timer(void)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* True if the child has ended, and well; a child that does not end is killed. */
+/* True if the child has ended, and well; a child that neither ends nor forks is killed. */
 static bool has_ended_well(pid_t pid)
 {
     int64_t until_ms = wait_now_ms() + WAIT_LIMIT_MS;
-    int status = -1;
+    int status = -1, seen = *forks;
 
     while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (*forks != seen)
+            until_ms = wait_now_ms() + WAIT_LIMIT_MS;
+        seen = *forks;
         if (wait_now_ms() > until_ms)
             kill(pid, SIGKILL);
         wait_nap();
@@ -105,7 +110,7 @@ static void fork_here(int number, siginfo_t *info, void *context)
         pid = fork();
         is_copy = pid == 0;
         failures += !is_copy && !has_ended_well(pid);
-        forks++;
+        *forks += !is_copy;
     }
     if (!is_copy)
         set_timer();
@@ -127,6 +132,7 @@ static int lock_while_handlers_fork(const char *url)
     struct sigaction action = { .sa_sigaction = fork_here, .sa_flags = SA_SIGINFO | SA_RESTART };
     int result = 0;
 
+    *forks = 0;
     find_ranges();
     if (range_count < 2 || dmutex_configure_np(url) != 0)
         return 2;
@@ -135,7 +141,7 @@ static int lock_while_handlers_fork(const char *url)
         result = lock_and_unlock(&mutex);
     sigaction(SIGALRM, &action, NULL);
     set_timer();
-    while (result == 0 && !is_copy && !failures && forks < repetitions(may_fork_anywhere ? 5 * FORKS : FORKS)) {
+    while (result == 0 && !is_copy && !failures && *forks < repetitions(may_fork_anywhere ? 5 * FORKS : FORKS)) {
         result = dmutex_lock(&mutex);
         if (result == 0 && !is_copy)
             result = dmutex_unlock(&mutex);
@@ -356,5 +362,6 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
+    forks = mmap(NULL, sizeof *forks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return cmocka_run_group_tests(tests, test_group_setup, test_group_teardown);
 }
