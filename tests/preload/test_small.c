@@ -31,20 +31,27 @@ static void assert_well(const char *rules, const char *command)
     assert_output("well");
 }
 
+/* The sanitizer's own calls need more room than these stacks have. */
+static void assert_well_with_little_room(const char *rules, const char *command)
+{
+    if (!IS_ADDRESS_SANITIZED)
+        assert_well(rules, command);
+}
+
 /* By path, by a name that libc finds, and by a name that only the program's own paths find. */
 static void test_dlopen_has_room_when_the_stack_is_the_smallest(void **state)
 {
     (void)state;
-    assert_well(NAMED, "./small open ./libshelf.so");
-    assert_well(NAMED, "./small open libm.so.6");
-    assert_well("sym:finder:named_lock => small/named", "./finder open libshelf.so");
+    assert_well_with_little_room(NAMED, "./small open ./libshelf.so");
+    assert_well_with_little_room(NAMED, "./small open libm.so.6");
+    assert_well_with_little_room("sym:finder:named_lock => small/named", "./finder open libshelf.so");
 }
 
 /* The library is opened, and connects. */
 static void test_the_first_lock_has_room_when_the_stack_is_the_smallest(void **state)
 {
     (void)state;
-    assert_well(NAMED, "./small lock");
+    assert_well_with_little_room(NAMED, "./small lock");
 }
 
 static void test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest(void **state)
@@ -54,7 +61,7 @@ static void test_a_mutex_in_a_mapping_has_room_when_the_stack_is_the_smallest(vo
     (void)state;
     command_run("truncate -s 4096 %s/mapping", folder);
     snprintf(rule, sizeof rule, "map:%s/mapping+0 => small/mapped", folder);
-    assert_well(rule, "./small shared ./mapping");
+    assert_well_with_little_room(rule, "./small shared ./mapping");
 }
 
 /* An alternate stack of 8 KiB, which the constant SIGSTKSZ was, has this much room besides the frame of AVX-512. */
@@ -64,7 +71,7 @@ static void test_flock_has_room_when_a_handler_has_a_small_stack(void **state)
 
     (void)state;
     snprintf(rule, sizeof rule, "flock:%1$s/small.lock => small/file; fcntl:%1$s/small.lock => small/range", folder);
-    assert_well(rule, "./small flock ./small.lock");
+    assert_well_with_little_room(rule, "./small flock ./small.lock");
 }
 
 /* The descriptors and mappings of a process whose first thread has ended can only be found through another thread. */
@@ -78,7 +85,7 @@ static void test_objects_are_found_when_the_first_thread_has_ended(void **state)
     snprintf(rules, sizeof rules, "flock:%1$s/late => small/late; map:%1$s/late+0 => small/late-mapped", folder);
     assert_result(dmutex_lock(&in_file), 0);
     assert_result(dmutex_lock(&in_mapping), 0);
-    assert_well(rules, "./small late ./late");
+    assert_well_with_little_room(rules, "./small late ./late");
     assert_result(dmutex_unlock(&in_file), 0);
     assert_result(dmutex_unlock(&in_mapping), 0);
 }
