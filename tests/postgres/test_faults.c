@@ -149,6 +149,45 @@ static void test_changed_row_is_refused(void **state)
     pgserver_sql(server, "DROP TABLE saved");
 }
 
+/* What an admin has put on the tables is named, and tried again now and then, not all the time */
+static void test_triggers_and_row_security_are_told(void **state)
+{
+    (void)state;
+    assert_locks("");
+    pgserver_sql(server, "CREATE SEQUENCE tried; CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
+                         "$$BEGIN PERFORM nextval('tried'); RETURN NULL; END$$; CREATE TRIGGER keep BEFORE UPDATE ON "
+                         "dmutex.registers FOR EACH ROW EXECUTE FUNCTION keep()");
+    assert_fails("", 69, "a trigger or row security of the table \"dmutex\".registers keeps rows from being written");
+    pgserver_sql(server, "DROP TRIGGER keep ON dmutex.registers; CREATE TRIGGER keep BEFORE INSERT ON "
+                         "dmutex.registers FOR EACH ROW EXECUTE FUNCTION keep()");
+    assert_fails("", 69, "a trigger or row security of the table \"dmutex\".registers keeps rows from being written");
+    assert_in_range(atoi(pgserver_sql(server, "SELECT last_value FROM tried")), 4, 1000);
+    pgserver_sql(server, "DROP TRIGGER keep ON dmutex.registers");
+    pgserver_sql(server, "CREATE RULE keep AS ON UPDATE TO dmutex.registers DO INSTEAD NOTHING");
+    assert_fails("", 69, "INSERT or UPDATE rules");
+    pgserver_sql(server, "DROP RULE keep ON dmutex.registers");
+    command_run("exec $dmutex sql postgresql app");
+    pgserver_sql(server, "%s", ran.output);
+    pgserver_sql(server, "ALTER TABLE dmutex.registers ENABLE ROW LEVEL SECURITY");
+    assert_fails("&user=app", 69, "without row security");
+    assert_locks(""); /* its owner sees all */
+    pgserver_sql(server, "ALTER TABLE dmutex.registers DISABLE ROW LEVEL SECURITY");
+    assert_locks("&user=app");
+}
+
+/* A clock that was set back makes ages negative, so the dead are found by watching */
+static void test_dead_holder_is_found_when_the_clock_is_set_back(void **state)
+{
+    struct actor *holder = actor_start_at(server->url);
+
+    (void)state;
+    actor_do(holder, "0", "init fault lease=1000");
+    actor_do(holder, "0", "lock fault");
+    actor_kill(holder);
+    pgserver_sql(server, "UPDATE dmutex.registers SET written = written + interval '1 day'");
+    assert_locks("");
+}
+
 /* An admin who cancels statements and ends sessions costs time, and no lock is lost or given twice */
 static void test_cancelled_statements_lose_nothing(void **state)
 {
@@ -242,6 +281,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_standby_is_refused),
         cmocka_unit_test(test_limit_of_connections_is_told),
         cmocka_unit_test(test_changed_row_is_refused),
+        cmocka_unit_test(test_triggers_and_row_security_are_told),
+        cmocka_unit_test(test_dead_holder_is_found_when_the_clock_is_set_back),
         cmocka_unit_test(test_cancelled_statements_lose_nothing),
         cmocka_unit_test(test_full_disk_is_told),
         cmocka_unit_test(test_program_with_more_rights_is_refused),

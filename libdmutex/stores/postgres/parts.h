@@ -264,6 +264,7 @@ struct dm_postgres {
     bool is_doomed;  /* to be closed, for the reason, as soon as no result is being looked at */
     bool is_final;
     char doom[DM_REG_REASON_ROOM];
+    int unwritten;   /* how many insertions in a row have left no row */
     int contested;   /* how many groups of swaps bring the rows of a conflict on the same way */
     bool has_looked; /* for old snapshots */
     int64_t looked_ns;

@@ -118,8 +118,10 @@ void dm_pg_explain(const PGresult *result, const char *schema, char ret_reason[D
 
     take_line(message ? message : PQresultErrorMessage(result), text);
     if (is(state, "42501"))
-        snprintf(ret_reason, DM_REG_REASON_ROOM,
-                 "%s: an admin must grant what \"dmutex sql postgresql\" prints for the schema \"%s\"", text, schema);
+        snprintf(
+            ret_reason, DM_REG_REASON_ROOM,
+            "%s: an admin must grant what \"dmutex sql postgresql\" prints for the schema \"%s\", without row security",
+            text, schema);
     else if (is(state, "25006"))
         snprintf(ret_reason, DM_REG_REASON_ROOM, "%s: the server or the role is read-only, and locks must be written",
                  text);

@@ -33,6 +33,9 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
 /* After a conflict, so many groups bring the rows that they are refused for. */
 #define CONTESTED_FOR 16
 
+/* A row that is absent before and after an insertion may have come and gone meanwhile, but not so often in a row. */
+#define UNWRITTEN_MOST 4
+
 /* ---- statements -------------------------------------------------------------------------- */
 
 /* $1 name, $2 expected version, $3 new version, $4 value, $5 epoch, $6 timeline, $7 and $8 the note. */
@@ -461,6 +464,7 @@ static int answer_group(struct dm_postgres *postgres, struct dm_pg_exchange *exc
             refused++;
             continue;
         }
+        postgres->unwritten = 0;
         memcpy(reply.version.bytes, version_after(exchange->items[i]), DM_REG_VERSION_SIZE);
         reply.clock_us = int64_at(result, 0) + PG_EPOCH_US;
         dm_pg_answer(postgres, exchange->items[i], &reply);
@@ -503,6 +507,23 @@ static void warn_of_lock(struct dm_postgres *postgres, const struct dm_pg_item *
 }
 
 /*
+ * True if the row still has the version that the swap expected.  Versions never come back, so nobody else has written:
+ * something in the database keeps rows from being written, and would do so each time that the swap is repeated.
+ */
+static bool is_unwritten(struct dm_postgres *postgres, struct dm_pg_item *item, const struct dm_reg_reply *reply)
+{
+    if (reply->outcome != DM_REG_DONE || !dm_reg_version_equals(&reply->version, &item->version))
+        return false;
+    if (dm_reg_version_is_absent(&item->version) && ++postgres->unwritten < UNWRITTEN_MOST)
+        return false;
+    snprintf(
+        item->reason, sizeof item->reason,
+        "a trigger or row security of the table \"%s\".registers keeps rows from being written: an admin must drop it",
+        postgres->settings.schema);
+    return true;
+}
+
+/*
  * The row now, for a swap that has not taken effect.  The version that we wanted to write can be there only by
  * ourselves.
  */
@@ -512,10 +533,14 @@ static void answer_refused(struct dm_postgres *postgres, struct dm_pg_item *item
 
     if (row && !read_row(postgres, row, &reply))
         return;
-    if (item->state == DM_PG_REFUSED && reply.outcome == DM_REG_SAME)
+    if (item->state == DM_PG_REFUSED && reply.outcome == DM_REG_SAME) {
         reply.outcome = DM_REG_DONE;
-    else if (reply.outcome != DM_REG_REFUSED)
+    } else if (row && item->state == DM_PG_REFUSED && is_unwritten(postgres, item, &reply)) {
+        reply.outcome = DM_REG_REFUSED;
+        reply.reason = item->reason;
+    } else if (reply.outcome != DM_REG_REFUSED) {
         reply.outcome = item->state == DM_PG_JUDGED ? item->outcome : DM_REG_CONFLICT;
+    }
     if (reply.outcome != DM_REG_CONFLICT)
         reply.has_value = false;
     if (item->state == DM_PG_JUDGED)
