@@ -114,6 +114,7 @@ if HAVE_POSTGRES
 postgres_tests = \
     tests/registers/test_postgres \
     tests/registers/test_postgres_forks \
+    tests/registers/test_postgres_input \
     tests/registers/test_postgres_suite
 $(postgres_tests): private LDADD = tests/registers/libpg.la tests/registers/libasker.la libdmutex/libpostgres-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
 $(postgres_tests): tests/registers/libpg.la tests/registers/libasker.la tests/registers/libdriver.la libdmutex/libpostgres-driver.la $(up_to_api)
@@ -123,6 +124,9 @@ tests_registers_libpg_la_SOURCES = \
     tests/registers/pgserver.c \
     tests/registers/pgserver.h
 tests_registers_test_postgres_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_test_postgres_SOURCES = tests/registers/test_postgres.c tests/registers/postgres.h
+tests_registers_test_postgres_input_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_registers_test_postgres_input_SOURCES = tests/registers/test_postgres_input.c tests/registers/postgres.h
 tests_registers_test_postgres_forks_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_registers_test_postgres_forks_SOURCES = tests/registers/test_postgres_forks.c tests/registers/forks.c tests/registers/forks.h
 tests_registers_test_postgres_forks_LDADD = tests/registers/libprocess.la tests/registers/libmemory.la $(LDADD)
@@ -645,6 +649,8 @@ tests_registers_libasker_la_SOURCES = tests/registers/asker.c tests/registers/as
 tests_registers_libredisbed_la_SOURCES = tests/registers/redisbed.c tests/registers/redisbed.h
 tests_registers_libdriver_la_SOURCES = tests/registers/driver.c tests/registers/driver.h
 tests_registers_libmemory_la_SOURCES = tests/registers/memory.c tests/registers/memory.h
+tests_registers_test_driver_controls_SOURCES = tests/registers/test_driver_controls.c tests/registers/memory_bed.h
+tests_registers_test_memory_SOURCES = tests/registers/test_memory.c tests/registers/memory_bed.h
 tests_registers_test_forks_SOURCES = tests/registers/test_forks.c tests/registers/forks.c tests/registers/forks.h
 tests_registers_libprocess_la_SOURCES = tests/registers/process.c tests/registers/process.h
 $(registers_tests): private LDADD = tests/registers/libdriver.la tests/registers/libprocess.la tests/registers/libmemory.la $(test_libs) $(up_to_registers)

@@ -18,15 +18,10 @@ static struct pgserver *server;
 
 static int setup(void **state)
 {
-    char path[4096];
-
     (void)state;
     server = pgserver_start();
     keeper_make_folder(folder, sizeof folder);
-    test_build_path(path, sizeof path, "tools/dmutex");
-    setenv("dmutex", path, 1);
-    setenv("F", folder, 1);
-    setenv("DMUTEX_URL", server->url, 1);
+    tool_use(folder, server->url);
     command_run("exec $dmutex run --lease 1000 first true");
     assert_status(0);
     pgserver_sql(server, "CREATE ROLE app LOGIN");

@@ -22,9 +22,7 @@ static int setup(void **state)
     (void)state;
     server = pgserver_start();
     keeper_make_folder(folder, sizeof folder);
-    test_build_path(path, sizeof path, "tools/dmutex");
-    setenv("dmutex", path, 1);
-    setenv("F", folder, 1);
+    tool_use(folder, server->url);
     test_build_path(path, sizeof path, "preload/here/dmutex-run");
     setenv("run", path, 1);
     test_build_path(path, sizeof path, "libdmutex/.libs");
@@ -35,7 +33,6 @@ static int setup(void **state)
     setenv("HOME", folder, 1);
     assert_non_null(realpath(getenv("srcdir"), source_folder));
     command_run("mkdir -p $F/.config/dmutex && touch $F/.config/dmutex/preload.conf && mkfifo $F/ready $F/end");
-    setenv("DMUTEX_URL", server->url, 1);
     command_run("exec $dmutex run first true");
     assert_status(0);
     return 0;

@@ -235,3 +235,10 @@ const struct asked *asker_delete(struct asker *asker, const char *key, const str
 
     return ask(asker, &item, true);
 }
+
+void asker_check(const struct asked *asked, enum dm_reg_outcome wanted, int line)
+{
+    if (asked->reply.outcome != wanted)
+        fail_msg("line %d: the outcome is %d and not %d: %s", line, (int)asked->reply.outcome, (int)wanted,
+                 asked->reason);
+}

@@ -70,6 +70,10 @@ const struct asked *asker_delete(struct asker *asker, const char *key, const str
 const struct asked *asker_swap_and_tell(struct asker *asker, const char *key, struct dm_reg_version *version,
                                         const char *text, const char *inbox, const char *told);
 
+/* Asserts how it ended. */
+void asker_check(const struct asked *asked, enum dm_reg_outcome wanted, int line);
+#define assert_outcome(call, wanted) asker_check(call, wanted, __LINE__)
+
 /* Without waiting. */
 void asker_post(struct asker *asker, const struct dm_reg_item *items, int count, bool is_swap);
 

@@ -11,30 +11,7 @@
 
 #include <cmocka.h>
 
-#include "driver.h"
-#include "memory.h"
-
-static struct memory *memory;
-
-static struct dm_reg_driver *open_driver(void *user, const struct dm_reg_client *client)
-{
-    (void)user;
-    return memory_open(memory, client);
-}
-
-static void cut(void *user)
-{
-    (void)user;
-    memory_cut(memory, NULL);
-}
-
-static void change_data(void *user)
-{
-    (void)user;
-    memory_restart(memory, MEMORY_LOSES, 0);
-}
-
-static const struct driver_bed bed = { .name = "memory", .open = open_driver, .cut = cut, .change_data = change_data };
+#include "memory_bed.h"
 
 /* True if the suite fails with these defects: it runs in a child, in silence. */
 static bool is_found(const struct memory_faults *faults)

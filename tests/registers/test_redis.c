@@ -52,15 +52,6 @@ static int end_server(void **state)
     return 0;
 }
 
-static void check_outcome(const struct asked *asked, enum dm_reg_outcome wanted, int line)
-{
-    if (asked->reply.outcome != wanted)
-        fail_msg("line %d: the outcome is %d and not %d: %s", line, (int)asked->reply.outcome, (int)wanted,
-                 asked->reason);
-}
-
-#define assert_outcome(call, wanted) check_outcome(call, wanted, __LINE__)
-
 /* The same, connected, with a command_timeout of its own. */
 static struct asker *start_impatient(unsigned command_timeout_ms)
 {

@@ -19,15 +19,6 @@ static struct dm_reg_driver *open_redis(const char *version, const struct dm_reg
     return dm_redis_registers_open(url, client, ret_reason);
 }
 
-static void check_outcome(const struct asked *asked, enum dm_reg_outcome wanted, int line)
-{
-    if (asked->reply.outcome != wanted)
-        fail_msg("line %d: the outcome is %d and not %d: %s", line, (int)asked->reply.outcome, (int)wanted,
-                 asked->reason);
-}
-
-#define assert_outcome(call, wanted) check_outcome(call, wanted, __LINE__)
-
 static int begin(void **state)
 {
     int failed = cluster_group_setup_fast(state);

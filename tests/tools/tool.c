@@ -10,15 +10,20 @@
 
 static char fifo[128], errors[128];
 
-int tool_setup(void **state)
+void tool_use(const char *in_folder, const char *url)
 {
     char path[4096];
 
-    test_group_setup(state);
     test_build_path(path, sizeof path, "tools/dmutex");
     setenv("dmutex", path, 1);
-    setenv("F", the_server->folder, 1);
-    setenv("DMUTEX_URL", the_server->url, 1);
+    setenv("F", in_folder, 1);
+    setenv("DMUTEX_URL", url, 1);
+}
+
+int tool_setup(void **state)
+{
+    test_group_setup(state);
+    tool_use(the_server->folder, the_server->url);
     snprintf(fifo, sizeof fifo, "%s/go", the_server->folder);
     snprintf(errors, sizeof errors, "%s/errors", the_server->folder);
     return mkfifo(fifo, 0600);

@@ -11,6 +11,9 @@
 
 #include "../lib/testlib.h"
 
+/* Sets $dmutex, $F and DMUTEX_URL; tool_setup() does. */
+void tool_use(const char *in_folder, const char *url);
+
 int tool_setup(void **state);
 int tool_teardown(void **state);
 
