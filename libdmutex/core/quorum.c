@@ -17,7 +17,7 @@ void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint
     quorum->round = round;
 }
 
-int dm_quorum_majority(const struct dm_quorum *quorum)
+static int majority_of(const struct dm_quorum *quorum)
 {
     return quorum->count / 2 + 1;
 }
@@ -65,13 +65,13 @@ int64_t dm_quorum_from_ns(const struct dm_quorum *quorum)
 
     for (int i = 0; i < quorum->count; i++)
         moments[i] = quorum->legs[i].from_ns;
-    find_ranked(moments, quorum->count, dm_quorum_majority(quorum), &from_ns);
+    find_ranked(moments, quorum->count, majority_of(quorum), &from_ns);
     return from_ns;
 }
 
 bool dm_quorum_is_certain(const struct dm_quorum *quorum, int64_t now_ns)
 {
-    return count_certain(quorum, now_ns) >= dm_quorum_majority(quorum);
+    return count_certain(quorum, now_ns) >= majority_of(quorum);
 }
 
 bool dm_quorum_may_be_certain(const struct dm_quorum *quorum, int64_t owned_ns, int64_t now_ns)
@@ -83,7 +83,7 @@ bool dm_quorum_may_be_certain(const struct dm_quorum *quorum, int64_t owned_ns, 
 
         count += !is_leg_certain(quorum, i, now_ns) && leg->is_open && leg->lost_ns < owned_ns;
     }
-    return count >= dm_quorum_majority(quorum);
+    return count >= majority_of(quorum);
 }
 
 /* ---- tokens ------------------------------------------------------------------------------ */
@@ -98,7 +98,7 @@ static bool find_clock(const struct dm_quorum *quorum, int64_t *ret_ahead_us)
         if (quorum->legs[i].has_clock)
             clocks[count++] = quorum->legs[i].ahead_us;
     }
-    return find_ranked(clocks, count, dm_quorum_majority(quorum), ret_ahead_us);
+    return find_ranked(clocks, count, majority_of(quorum), ret_ahead_us);
 }
 
 /* Servers make tokens from their clocks.  A grant counts even if its token is not believed. */
@@ -119,7 +119,7 @@ static bool is_token_believed(const struct dm_quorum *quorum, uint64_t token, in
 void dm_quorum_settle_token(struct dm_quorum *quorum, int64_t now_ns)
 {
     int64_t tokens[DM_QUORUM_MOST] = { 0 }, token;
-    int majority = dm_quorum_majority(quorum), certain = 0;
+    int majority = majority_of(quorum), certain = 0;
 
     for (int i = 0; i < quorum->count; i++) {
         if (is_leg_certain(quorum, i, now_ns))
@@ -155,7 +155,7 @@ static bool is_token_soft(const struct dm_quorum *quorum, int64_t now_ns)
 
         firm += leg->from_ns && leg->token >= quorum->token && is_token_believed(quorum, leg->token, now_ns);
     }
-    return !quorum->token || firm < dm_quorum_majority(quorum);
+    return !quorum->token || firm < majority_of(quorum);
 }
 
 /* ---- asking ------------------------------------------------------------------------------ */
@@ -329,7 +329,7 @@ static int count_said(const struct dm_quorum *quorum, enum dm_verdict verdict)
 /* How many servers can keep the others from a majority. */
 static int hindrance(const struct dm_quorum *quorum)
 {
-    return quorum->count - dm_quorum_majority(quorum) + 1;
+    return quorum->count - majority_of(quorum) + 1;
 }
 
 bool dm_quorum_is_open(const struct dm_quorum *quorum, int server)
@@ -400,7 +400,7 @@ void dm_quorum_mark_late(struct dm_quorum *quorum, bool is_first, int64_t now_ns
 
     for (int i = 0; i < quorum->count; i++)
         answered += is_leg_certain(quorum, i, now_ns) || quorum->legs[i].said.verdict != DM_SAYS_NOTHING;
-    is_decided = answered >= dm_quorum_majority(quorum);
+    is_decided = answered >= majority_of(quorum);
     for (int i = 0; i < quorum->count; i++) {
         struct dm_leg *leg = &quorum->legs[i];
 
@@ -423,14 +423,14 @@ static enum dm_quorum_step step_dash(struct dm_quorum *quorum, bool is_patient, 
 {
     int certain = count_certain(quorum, now_ns), open = count_open(quorum);
 
-    if (certain >= dm_quorum_majority(quorum)) {
+    if (certain >= majority_of(quorum)) {
         if (quorum->may_queue && is_patient && quorum->legs[quorum->first].is_open)
             return DM_QUORUM_OPEN;
         return has_turn_of_another(quorum) ? DM_QUORUM_BEHIND : own(quorum);
     }
     if (is_refused(quorum))
         return DM_QUORUM_REFUSED;
-    if (open && certain + open >= dm_quorum_majority(quorum))
+    if (open && certain + open >= majority_of(quorum))
         return DM_QUORUM_OPEN;
     if (count_silent(quorum, now_ns) >= hindrance(quorum))
         return DM_QUORUM_SILENT;
@@ -525,7 +525,7 @@ void dm_quorum_leave_silent(struct dm_quorum *quorum)
     for (int i = 0; i < quorum->count; i++)
         behind += is_behind(&quorum->legs[i]);
     for (int i = 0; i < quorum->count; i++)
-        quorum->legs[i].is_late = is_behind(&quorum->legs[i]) && behind <= quorum->count - dm_quorum_majority(quorum);
+        quorum->legs[i].is_late = is_behind(&quorum->legs[i]) && behind <= quorum->count - majority_of(quorum);
 }
 
 /*
@@ -536,7 +536,7 @@ void dm_quorum_leave_silent(struct dm_quorum *quorum)
 enum dm_verdict dm_quorum_released(const struct dm_quorum *quorum, bool is_all)
 {
     int done = count_said(quorum, DM_SAYS_DONE), gone = count_said(quorum, DM_SAYS_NOT_OWNER), asked = 0, enough;
-    int majority = dm_quorum_majority(quorum);
+    int majority = majority_of(quorum);
 
     for (int i = 0; i < quorum->count; i++)
         asked +=

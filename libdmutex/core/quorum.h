@@ -92,9 +92,6 @@ struct dm_quorum {
 /* Rounds are numbered from `round` on; an attempt that comes back must not repeat numbers. */
 void dm_quorum_init(struct dm_quorum *quorum, int count, uint32_t lease_ms, uint64_t round);
 
-/* How many servers are a majority. */
-int dm_quorum_majority(const struct dm_quorum *quorum);
-
 /* ---- asking ------------------------------------------------------------------------------ */
 
 /* Begins a round; what the attempt has on the servers stays. */

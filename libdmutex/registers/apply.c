@@ -7,15 +7,6 @@
 
 /* ---- looks ------------------------------------------------------------------------------- */
 
-int dm_reg_count_sleepers(const struct dm_reg_name_value *value, const char *condition)
-{
-    int count = 0;
-
-    for (int i = dm_work_queue_end(value); i < dm_work_count(value); i++)
-        count += strcmp(value->conditions[value->entries[i].condition].name, condition) == 0;
-    return count;
-}
-
 bool dm_reg_is_settled(const struct dm_reg_name_value *value, uint64_t identity)
 {
     return value->identity == identity;

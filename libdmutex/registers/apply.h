@@ -145,9 +145,6 @@ enum dm_reg_place { DM_REG_NOWHERE, DM_REG_HOLDS, DM_REG_WAITS, DM_REG_SLEEPS };
 /* Where an attempt is.  *ret_index, unless NOWHERE: in value->entries. */
 enum dm_reg_place dm_reg_find(const struct dm_reg_name_value *value, const struct dm_reg_ref *ref, int *ret_index);
 
-/* How many sleep on a condition. */
-int dm_reg_count_sleepers(const struct dm_reg_name_value *value, const char *condition);
-
 /* True if the value was settled in this identity: its holds and its health are believed (D1). */
 bool dm_reg_is_settled(const struct dm_reg_name_value *value, uint64_t identity);
 

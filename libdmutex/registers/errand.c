@@ -107,12 +107,6 @@ void dm_reg_errand_refused(struct dm_reg_errand *errand, int64_t again_ns)
     errand->want = DM_REG_ERRAND_READ;
 }
 
-void dm_reg_errand_give_up(struct dm_reg_errand *errand)
-{
-    errand->is_under_way = false;
-    errand->want = DM_REG_ERRAND_SETTLED;
-}
-
 void dm_reg_copy_forget(struct dm_reg_copy *copy)
 {
     memset(copy, 0, sizeof *copy);

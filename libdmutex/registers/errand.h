@@ -83,9 +83,6 @@ void dm_reg_errand_step(struct dm_reg_errand *errand, struct dm_reg_copy *copy, 
 /* The store refuses, for whatever reason: reads again, not before that moment. */
 void dm_reg_errand_refused(struct dm_reg_errand *errand, int64_t again_ns);
 
-/* The session of its attempt is over, and with it all that the attempt owes. */
-void dm_reg_errand_give_up(struct dm_reg_errand *errand);
-
 /* D3: the store has other data. */
 void dm_reg_copy_forget(struct dm_reg_copy *copy);
 

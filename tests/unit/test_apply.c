@@ -755,16 +755,6 @@ static void test_repeated_signal_wakes_another_when_its_sleeper_has_timed_out(vo
     assert_false(result.is_changed);
 }
 
-/* C5: who binds a condition to another mutex looks whether anybody sleeps. */
-static void test_sleepers_are_counted_when_a_condition_is_bound_anew(void **state)
-{
-    (void)state;
-    on("a1 | b2+x | d4:x e5:y f6:x", DM_REG_SERVE, "");
-    assert_int_equal(dm_reg_count_sleepers(&name, "x"), 2);
-    assert_int_equal(dm_reg_count_sleepers(&name, "y"), 1);
-    assert_int_equal(dm_reg_count_sleepers(&name, "z"), 0);
-}
-
 /* A condition has a name that can be a key. */
 static void test_condition_is_refused_when_its_name_is_no_key(void **state)
 {
@@ -819,8 +809,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cond_cancel_tells_a_signal_when_one_came_first, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_broadcast_means_those_that_sleep_when_it_begins, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_repeated_signal_wakes_another_when_its_sleeper_has_timed_out, empty_name,
-                                        free_name),
-        cmocka_unit_test_setup_teardown(test_sleepers_are_counted_when_a_condition_is_bound_anew, empty_name,
                                         free_name),
         cmocka_unit_test_setup_teardown(test_condition_is_refused_when_its_name_is_no_key, empty_name, free_name),
     };

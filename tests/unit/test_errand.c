@@ -219,17 +219,6 @@ static void test_errand_reads_again_later_when_the_store_refuses(void **state)
     assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
 }
 
-/* Owed things end with their session. */
-static void test_errand_is_settled_when_its_session_is_over(void **state)
-{
-    (void)state;
-    leave_unsettled();
-    begin_release();
-    dm_reg_errand_give_up(&errand);
-    assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
-    assert_int_equal(dm_reg_errand_due_ns(&errand), DM_NEVER);
-}
-
 /* ---- V6 ---------------------------------------------------------------------------------- */
 
 /* V6: the longest pauses after the i-th conflict, in round trips; then the copy is old. */
@@ -314,7 +303,6 @@ int main(void)
         TEST(test_read_without_an_answer_is_repeated_after_a_pause),
         TEST(test_nothing_is_unsettled_in_other_data),
         TEST(test_errand_reads_again_later_when_the_store_refuses),
-        TEST(test_errand_is_settled_when_its_session_is_over),
         TEST(test_acquire_pauses_longer_after_each_conflict),
         TEST(test_pause_has_a_limit),
         TEST(test_acquire_may_pause_not_at_all),

@@ -182,9 +182,6 @@ const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t 
 /* The answer to a question for a place in the queue: a server whose queue cannot be entered has no turns. */
 void dm_quorum_note_queue(struct dm_quorum_child *child, const struct dm_leg *leg);
 
-/* True if an answer of the child is overdue: then others are waited for first. */
-bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns);
-
 /* True if a child that can be asked does not have the attempt's hold, and no answer of it is under way. */
 bool dm_quorum_is_partial(struct dm_quorum_store *all, uint64_t attempt, const struct dm_place *place);
 
@@ -247,9 +244,6 @@ int64_t dm_quorum_batches_due_ns(struct dm_quorum_store *all);
 void dm_quorum_end_late_releases(struct dm_quorum_store *all);
 
 /* ---- answers about a name: view.c ------------------------------------------------------- */
-
-/* The index of an answer about whose owner a majority agrees; -1: none. */
-int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);
 
 /* What the children say together: the agreed owner, and the largest of the other numbers. */
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count);

@@ -188,7 +188,8 @@ const struct dm_answer *dm_quorum_doubted(struct dm_quorum_store *all, uint64_t 
     return room;
 }
 
-bool dm_quorum_is_slow(const struct dm_quorum_child *child, int64_t now_ns)
+/* True if an answer of the child is overdue: then others are waited for first. */
+static bool is_slow(const struct dm_quorum_child *child, int64_t now_ns)
 {
     dm_assert_held(DM_RANK_QUORUM);
     return child->unanswered && now_ns - child->waiting_ns > SLOW_NS;
@@ -231,7 +232,7 @@ static int choose(struct dm_quorum_store *all, uint64_t attempt, unsigned server
 
         if (!(servers & 1u << server) || is_quick)
             continue;
-        is_quick = !dm_quorum_is_slow(&all->children[server], now_ns);
+        is_quick = !is_slow(&all->children[server], now_ns);
         if (is_quick || chosen < 0)
             chosen = server;
     }

@@ -32,7 +32,8 @@ static bool is_same_owner(const dmutex_info_t *a, const dmutex_info_t *b)
     return a->locked == b->locked && a->thread == b->thread && strcmp(a->owner, b->owner) == 0;
 }
 
-int dm_quorum_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
+/* The index of an answer about whose owner a majority agrees; -1: none. */
+static int find_agreed(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
 {
     for (int i = 0; i < count; i++) {
         int same = 0;
@@ -92,7 +93,7 @@ static uint32_t agreed_health(const struct dm_quorum_store *all, const struct dm
 struct dm_info dm_quorum_sum_up(const struct dm_quorum_store *all, const struct dm_info *const *infos, int count)
 {
     struct dm_info sum = { .shown = { .struct_size = sizeof sum.shown } };
-    int agreed = dm_quorum_agreed(all, infos, count);
+    int agreed = find_agreed(all, infos, count);
 
     if (agreed >= 0)
         sum = *infos[agreed];
@@ -167,7 +168,7 @@ static void tell(const struct dm_quorum_store *all, const struct dm_view *view, 
     seen.mutex = longest->mutex;
     seen.waiters = longest->waiters;
     seen.waiter_count = longest->waiter_count;
-    agreed = dm_quorum_agreed(all, infos, sound);
+    agreed = find_agreed(all, infos, sound);
     for (int i = 0; agreed >= 0 && i < count; i++) {
         if (infos[agreed] == &sights[i].info) {
             seen.lease_ms = sights[i].lease_ms;
