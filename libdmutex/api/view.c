@@ -80,29 +80,29 @@ static int tell(struct dm_runtime *runtime, struct dm_view *view)
     return verdict == DM_SAYS_DONE ? 0 : dm_verdict_fail(runtime->store, verdict, reason);
 }
 
-int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user)
+/* All calls of a view; that of one name has one. */
+static int tell_all(struct dm_view *view)
 {
-    struct dm_view view = { .key = key, .waiters = waiters, .handler = handler, .user = user };
-    struct dm_visit visit = dm_visit_begin();
-    struct dm_runtime *runtime;
-    int error = dm_runtime_get(NULL, &runtime);
-
-    return dm_visit_end(visit, error ? error : tell(runtime, &view));
-}
-
-int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user)
-{
-    struct dm_view view = { .group = group, .waiters = waiters, .handler = handler, .user = user };
     struct dm_visit visit = dm_visit_begin();
     struct dm_runtime *runtime;
     int error = dm_runtime_get(NULL, &runtime);
 
     do
-        error = error ? error : tell(runtime, &view);
-    while (!error && view.cursor != 0);
-    if (view.row)
-        view.free_row(view.row);
+        error = error ? error : tell(runtime, view);
+    while (!error && view->cursor != 0);
+    if (view->row)
+        view->free_row(view->row);
     return dm_visit_end(visit, error);
+}
+
+int dm_view_one(const char *key, int waiters, dm_seen_fn handler, void *user)
+{
+    return tell_all(&(struct dm_view){ .key = key, .waiters = waiters, .handler = handler, .user = user });
+}
+
+int dm_view_all(const char *group, int waiters, dm_seen_fn handler, void *user)
+{
+    return tell_all(&(struct dm_view){ .group = group, .waiters = waiters, .handler = handler, .user = user });
 }
 
 bool dm_view_is_reachable(void)

@@ -91,20 +91,22 @@ static bool read_address(struct dm_part address, const char *default_port, char 
     return strlen(*host_slot) <= HOST_MOST || dm_url_complain(ret_reason, "the host is longer than 255 bytes");
 }
 
-/*
- * [login@]host[:port][/db].  The first slash ends the address.  Without a number after it, or without a slash, the
- * database is 0.
- */
-static bool read_tcp(struct dm_url *url, struct dm_part where, char *ret_reason)
+/* Takes /db off the end.  Without a number after the slash, or without a slash, the database is 0. */
+static bool cut_db(struct dm_url *url, struct dm_part *where, char *ret_reason)
 {
     bool has_db;
-    struct dm_part db = where;
-    struct dm_part address = dm_part_cut(&db, '/', &has_db);
+    struct dm_part db = *where;
 
+    *where = dm_part_cut(&db, '/', &has_db);
+    return !db.length || dm_part_number(db, 0, DB_MAX, &url->db) ||
+           dm_url_complain(ret_reason, "the database is not a number in 0..999999");
+}
+
+/* [login@]host[:port][/db] */
+static bool read_tcp(struct dm_url *url, struct dm_part address, char *ret_reason)
+{
     url->kind = DM_URL_TCP;
-    if (db.length && !dm_part_number(db, 0, DB_MAX, &url->db))
-        return dm_url_complain(ret_reason, "the database is not a number in 0..999999");
-    return read_login(url, &address, ret_reason) &&
+    return cut_db(url, &address, ret_reason) && read_login(url, &address, ret_reason) &&
            read_address(address, DEFAULT_PORT, &url->host, &url->port, ret_reason);
 }
 
@@ -173,16 +175,10 @@ static bool read_cluster(struct dm_url *url, struct dm_part where, char *ret_rea
  * [login@]host[:port],…[/db].  Three, five or seven servers: an even number would tolerate no more failures than one
  * server less.
  */
-static bool read_quorum(struct dm_url *url, struct dm_part where, char *ret_reason)
+static bool read_quorum(struct dm_url *url, struct dm_part hosts, char *ret_reason)
 {
-    bool has_db;
-    struct dm_part db = where;
-    struct dm_part hosts = dm_part_cut(&db, '/', &has_db);
-
     url->kind = DM_URL_QUORUM;
-    if (db.length && !dm_part_number(db, 0, DB_MAX, &url->db))
-        return dm_url_complain(ret_reason, "the database is not a number in 0..999999");
-    if (!read_list(url, hosts, DEFAULT_PORT, ret_reason))
+    if (!cut_db(url, &hosts, ret_reason) || !read_list(url, hosts, DEFAULT_PORT, ret_reason))
         return false;
     return url->host_count == 3 || url->host_count == 5 || url->host_count == 7 ||
            dm_url_complain(ret_reason, "a quorum has 3, 5 or 7 servers: " DM_URL_QUORUM_FORM);

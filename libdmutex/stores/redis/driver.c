@@ -413,7 +413,7 @@ static void turn_node(struct dm_node *node)
 
 static void turn_map(struct dm_redis *redis)
 {
-    dm_slot_map_turn(redis->route.cluster->slot_map);
+    dm_link_work(dm_slot_map_link(redis->route.cluster->slot_map));
     dm_cluster_turn(redis->route.cluster);
     dm_groups_turn(redis->groups);
 }

@@ -217,7 +217,7 @@ static void await_map(struct dm_cluster *cluster, unsigned slot, const struct dm
 {
     struct lookup lookup = { cluster, slot };
 
-    dm_slot_map_await(cluster->slot_map, is_known, &lookup, deadline);
+    dm_link_await(dm_slot_map_link(cluster->slot_map), is_known, &lookup, deadline);
 }
 
 /* One slice of a wait for `node`, or for the map; in slices, because another node may serve the slot by now. */
@@ -280,7 +280,7 @@ void dm_cluster_reason(struct dm_cluster *cluster, char ret_reason[DM_REASON_ROO
                  "compare CLUSTER SLOTS of all nodes",
                  DM_CLUSTER_MOST);
     else
-        dm_slot_map_reason(cluster->slot_map, ret_reason);
+        dm_link_reason(dm_slot_map_link(cluster->slot_map), ret_reason);
 }
 
 /* ---- start and end ------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ void dm_cluster_end(struct dm_cluster *cluster)
     dm_mutex_unlock(&cluster->lock);
     for (unsigned i = 0; i < count; i++)
         dm_node_end(&cluster->nodes[i]->base);
-    dm_slot_map_end(cluster->slot_map);
+    dm_link_end(dm_slot_map_link(cluster->slot_map), "this process uses another server now");
 }
 
 /* ---- fork -------------------------------------------------------------------------------- */
@@ -387,7 +387,7 @@ void dm_cluster_fork_prepare(struct dm_cluster *cluster, enum dm_fork_stage stag
     if (stage == DM_FORK_STORES)
         dm_mutex_lock(&cluster->lock);
     if (stage == DM_FORK_WAYS)
-        dm_slot_map_fork_prepare(cluster->slot_map);
+        dm_link_fork_prepare(dm_slot_map_link(cluster->slot_map));
     for (unsigned i = 0; stage == DM_FORK_WAYS && i < cluster->count; i++)
         dm_node_fork_prepare_links(&cluster->nodes[i]->base);
     for (unsigned i = 0; stage == DM_FORK_SERVER && i < cluster->count; i++)
@@ -400,7 +400,7 @@ void dm_cluster_fork_parent(struct dm_cluster *cluster, enum dm_fork_stage stage
     for (unsigned i = 0; stage == DM_FORK_SERVER && i < cluster->count; i++)
         dm_node_fork_parent(&cluster->nodes[i]->base);
     if (stage == DM_FORK_WAYS)
-        dm_slot_map_fork_parent(cluster->slot_map);
+        dm_link_fork_parent(dm_slot_map_link(cluster->slot_map));
     if (stage == DM_FORK_STORES)
         dm_mutex_unlock(&cluster->lock);
 }
@@ -410,7 +410,7 @@ void dm_cluster_fork_child(struct dm_cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->count; i++)
         dm_node_fork_child(&cluster->nodes[i]->base);
-    dm_slot_map_fork_child(cluster->slot_map);
+    dm_link_fork_child(dm_slot_map_link(cluster->slot_map));
     cluster->is_ended = true; /* no link opens for the forking thread, if a signal handler interrupted its wait */
     dm_mutex_reset(&cluster->lock);
 }

@@ -176,7 +176,7 @@ static void tell_map(struct dm_cluster *cluster)
         dm_link_retry_soon(cluster->nodes[i]->base.commands.link);
         dm_link_retry_soon(cluster->nodes[i]->base.inbox.link);
     }
-    dm_slot_map_tell_news(cluster->slot_map);
+    dm_link_tell_news(dm_slot_map_link(cluster->slot_map));
     cluster->hooks.on_map(cluster->hooks.user);
 }
 

@@ -158,20 +158,9 @@ void dm_slot_map_ask(struct dm_slot_map *slot_map)
         dm_link_want(slot_map->link);
 }
 
-bool dm_slot_map_await(struct dm_slot_map *slot_map, bool (*is_met)(void *user), void *user,
-                       const struct dm_deadline *deadline)
+struct dm_link *dm_slot_map_link(struct dm_slot_map *slot_map)
 {
-    return dm_link_await(slot_map->link, is_met, user, deadline);
-}
-
-void dm_slot_map_tell_news(struct dm_slot_map *slot_map)
-{
-    dm_link_tell_news(slot_map->link);
-}
-
-void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_ROOM])
-{
-    dm_link_reason(slot_map->link, ret_reason);
+    return slot_map->link;
 }
 
 bool dm_slot_map_is_denied(const struct dm_slot_map *slot_map)
@@ -237,8 +226,6 @@ void dm_slot_map_free_unused(struct dm_slot_map *slot_map)
     free(slot_map);
 }
 
-/* ---- the loop thread, fork --------------------------------------------------------------- */
-
 void dm_slot_map_watch(struct dm_slot_map *slot_map, struct dm_watch *watch)
 {
     struct dm_link_watch now;
@@ -246,29 +233,4 @@ void dm_slot_map_watch(struct dm_slot_map *slot_map, struct dm_watch *watch)
     dm_link_watch(slot_map->link, &now);
     dm_watch_poll(watch, now.fd, now.events);
     dm_watch_until(watch, now.due_ns);
-}
-
-void dm_slot_map_turn(struct dm_slot_map *slot_map)
-{
-    dm_link_work(slot_map->link);
-}
-
-void dm_slot_map_end(struct dm_slot_map *slot_map)
-{
-    dm_link_end(slot_map->link, "this process uses another server now");
-}
-
-void dm_slot_map_fork_prepare(struct dm_slot_map *slot_map)
-{
-    dm_link_fork_prepare(slot_map->link);
-}
-
-void dm_slot_map_fork_parent(struct dm_slot_map *slot_map)
-{
-    dm_link_fork_parent(slot_map->link);
-}
-
-void dm_slot_map_fork_child(struct dm_slot_map *slot_map)
-{
-    dm_link_fork_child(slot_map->link);
 }

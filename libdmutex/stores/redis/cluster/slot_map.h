@@ -36,23 +36,13 @@ void dm_slot_map_ask(struct dm_slot_map *slot_map);
 /* The command CLUSTER SLOTS; bytes is NULL without memory.  The caller frees it with dm_command_free(). */
 struct dm_command dm_slot_map_question(void);
 
-/* Waits until is_met() returns true, as dm_link_await(); dm_slot_map_tell_news() makes waiting threads check again. */
-bool dm_slot_map_await(struct dm_slot_map *slot_map, bool (*is_met)(void *user), void *user,
-                       const struct dm_deadline *deadline);
-void dm_slot_map_tell_news(struct dm_slot_map *slot_map);
-
-/* For people: the server asked last, and why there is no answer. */
-void dm_slot_map_reason(struct dm_slot_map *slot_map, char ret_reason[DM_REASON_ROOM]);
+/* To wait for a map, to say why there is none, to work in the loop thread, and around fork(). */
+struct dm_link *dm_slot_map_link(struct dm_slot_map *slot_map);
 
 /* True if a server has refused the map because of the login or of missing rights, and none has given one since. */
 bool dm_slot_map_is_denied(const struct dm_slot_map *slot_map);
 
-/* For the loop thread, as the functions of struct dm_store_ops. */
+/* For the loop thread, as the function of struct dm_store_ops. */
 void dm_slot_map_watch(struct dm_slot_map *slot_map, struct dm_watch *watch);
-void dm_slot_map_turn(struct dm_slot_map *slot_map);
-void dm_slot_map_end(struct dm_slot_map *slot_map);
-void dm_slot_map_fork_prepare(struct dm_slot_map *slot_map);
-void dm_slot_map_fork_parent(struct dm_slot_map *slot_map);
-void dm_slot_map_fork_child(struct dm_slot_map *slot_map);
 
 #endif

@@ -468,7 +468,7 @@ static void work_links(struct dm_rr *rr)
     if (!rr->groups)
         return;
     dm_groups_note_use(rr->groups, &rr->place);
-    dm_slot_map_turn(rr->route.cluster->slot_map);
+    dm_link_work(dm_slot_map_link(rr->route.cluster->slot_map));
     dm_cluster_turn(rr->route.cluster);
     dm_groups_turn(rr->groups);
 }

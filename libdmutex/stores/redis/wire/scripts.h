@@ -29,6 +29,4 @@ DM_SCRIPT(release);     /* gives back, and grants to the next waiter */
 DM_SCRIPT(renew);       /* confirms holds */
 DM_SCRIPT(view);        /* shows several names, for people, and writes nothing */
 
-#undef DM_SCRIPT
-
 #endif
