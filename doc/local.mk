@@ -159,6 +159,7 @@ EXTRA_DIST += \
     doc/design/redis-registers.md \
     doc/design/postgres.md \
     doc/design/sentinel.md \
+    doc/design/size.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
     doc/guide/errors.md \
