@@ -16,12 +16,17 @@
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
+void dm_reg_session_uuid(const struct dm_reg_session_id *id, char ret_uuid[DM_UUID_LENGTH + 1])
+{
+    for (size_t i = 0; i < sizeof id->uuid; i++)
+        snprintf(ret_uuid + 2 * i, 3, "%02x", id->uuid[i]);
+}
+
 void dm_reg_session_key(const struct dm_reg_session_id *id, char ret_key[DM_REG_SESSION_KEY_ROOM])
 {
     char uuid[DM_UUID_LENGTH + 1];
 
-    for (size_t i = 0; i < sizeof id->uuid; i++)
-        snprintf(uuid + 2 * i, 3, "%02x", id->uuid[i]);
+    dm_reg_session_uuid(id, uuid);
     snprintf(ret_key, DM_REG_SESSION_KEY_ROOM, "s/%s.%" PRIu32 "/%" PRIu32, uuid, id->serial, id->lease_ms);
 }
 

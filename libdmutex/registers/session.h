@@ -47,6 +47,9 @@ enum dm_reg_session_want {
 
 #define DM_REG_SESSION_KEY_ROOM 64
 
+/* The uuid of its process as a text, which is also the name of its inbox. */
+void dm_reg_session_uuid(const struct dm_reg_session_id *id, char ret_uuid[DM_UUID_LENGTH + 1]);
+
 /* "s/<uuid>.<serial>/<lease>": the lease is in the key, so that an absent session can be watched, too. */
 void dm_reg_session_key(const struct dm_reg_session_id *id, char ret_key[DM_REG_SESSION_KEY_ROOM]);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One step of a task: what the process knows beside the value, the new value, and the swap that writes it. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,12 +124,6 @@ static void want_quiet(struct dm_registers *registers, const struct dm_reg_name_
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-static void inbox_of(const struct dm_reg_session_id *id, char ret_inbox[DM_UUID_LENGTH + 1])
-{
-    for (size_t i = 0; i < sizeof id->uuid; i++)
-        snprintf(ret_inbox + 2 * i, 3, "%02x", id->uuid[i]);
-}
-
 static void keep_own_notice(struct dm_reg_name *name, const struct dm_reg_notice *notice)
 {
     if (name->own_notice_count < (int)(sizeof name->own_notices / sizeof name->own_notices[0]))
@@ -151,7 +144,7 @@ static int write_tells(struct dm_registers *registers, struct dm_reg_name *name,
             keep_own_notice(name, notice);
             continue;
         }
-        inbox_of(&notice->session, room[count].inbox);
+        dm_reg_session_uuid(&notice->session, room[count].inbox);
         registers->tell_items[count] =
             (struct dm_reg_tell){ .inbox = room[count].inbox,
                                   .text = room[count].text,

@@ -33,9 +33,10 @@ struct process {
     char host[DM_HOST_ROOM], program[DM_PROGRAM_ROOM];
 };
 
-static void read_label(const char *label, struct process *process)
+static void read_label(const char *label, uint32_t *ret_pid, char ret_host[DM_HOST_ROOM],
+                       char ret_program[DM_PROGRAM_ROOM])
 {
-    sscanf(label, "%" SCNu32 " %64s %32s", &process->pid, process->host, process->program);
+    sscanf(label, "%" SCNu32 " %64s %32s", ret_pid, ret_host, ret_program);
 }
 
 /* A session of which nothing of ours was read is neither dead nor alive.  room: a value is too large for a stack. */
@@ -51,7 +52,7 @@ static void take_session(struct process *process, const struct dm_reg_looked *lo
         return;
     process->is_known = true;
     process->is_over = room->is_dead || looked->age_ms >= (int64_t)process->id.lease_ms;
-    read_label(room->label, process);
+    read_label(room->label, &process->pid, process->host, process->program);
 }
 
 /* A session of this very process need not be read. */
@@ -65,7 +66,7 @@ static bool take_own(const struct dm_registers *registers, struct process *proce
         return false;
     process->is_known = true;
     process->age_ms = (dm_clock_boot_ns() - own->session.proved_ns) / DM_NS_PER_MS;
-    read_label(registers->ident->label, process);
+    read_label(registers->ident->label, &process->pid, process->host, process->program);
     return true;
 }
 
@@ -90,12 +91,6 @@ static struct moment moment_of(const struct dm_registers *registers)
 static int64_t since_ms(const struct moment *moment, uint64_t then_ms)
 {
     return then_ms ? dm_max64(0, moment->now_ms - (int64_t)then_ms) : 0;
-}
-
-static void write_owner(const struct dm_reg_session_id *id, char ret_owner[DM_UUID_LENGTH + 1])
-{
-    for (size_t i = 0; i < sizeof id->uuid; i++)
-        snprintf(ret_owner + 2 * i, 3, "%02x", id->uuid[i]);
 }
 
 /* D2: for how long nothing is granted, because data may be missing. */
@@ -129,7 +124,7 @@ static void fill_holder(const struct moment *moment, const struct dm_reg_entry *
     shown->token = hold->token;
     shown->remaining_ms = (int64_t)holder->id.lease_ms - dm_max64(0, holder->age_ms);
     shown->pid = holder->pid;
-    write_owner(&holder->id, shown->owner);
+    dm_reg_session_uuid(&holder->id, shown->owner);
     snprintf(shown->host, sizeof shown->host, "%s", holder->host);
     snprintf(shown->program, sizeof shown->program, "%s", holder->program);
     info->held_ms = since_ms(moment, hold->since_ms);
@@ -149,12 +144,6 @@ static void fill_info(const struct moment *moment, const struct dm_reg_name_valu
         fill_holder(moment, &value->entries[0], holder, ret_info);
     else if (holder && !(value->entries[0].flags & DM_REG_KEPT))
         ret_info->shown.health = DM_REG_OWNER_DIED;
-}
-
-static void read_last_label(const char *label, struct dm_last *last)
-{
-    sscanf(label, "%" SCNu32 " %64s %32s", &last->pid, last->host, last->program);
-    last->is_known = last->program[0];
 }
 
 /* A holder that is over held until its lease ended: it was heard of a lease before that, at the latest. */
@@ -181,7 +170,8 @@ static struct dm_last last_of(const struct moment *moment, const struct dm_reg_n
         last.how = value->last.how;
         last.held_ms = (int64_t)value->last.held_ms;
         last.ago_ms = dm_max64(0, since_ms(moment, from_ms) - last.held_ms);
-        read_last_label(value->last.label, &last);
+        read_label(value->last.label, &last.pid, last.host, last.program);
+        last.is_known = last.program[0];
     }
     last.from_us = DM_TOKEN_EPOCH_US + (int64_t)from_ms * 1000;
     return last;
@@ -402,7 +392,7 @@ static void add_waiter(struct visit *visit, const struct dm_reg_name_value *valu
                                        .lease_ms = process->id.lease_ms,
                                        .waited_ms = since_ms(&visit->moment, entry->since_ms),
                                        .silent_ms = dm_max64(0, process->age_ms) };
-    write_owner(&process->id, waiter->owner);
+    dm_reg_session_uuid(&process->id, waiter->owner);
     snprintf(waiter->host, sizeof waiter->host, "%s", process->host);
     snprintf(waiter->program, sizeof waiter->program, "%s", process->program);
     seen->waiter_count++;
