@@ -13,16 +13,12 @@
 
 #include "stores/quorum/parts.h"
 
-/* What one child says about a name. */
+/* What one child says about a name, with room for what it points to. */
 struct sight {
-    struct dm_info info;
-    uint32_t lease_ms;
-    struct dm_last last;
-    bool is_kept;
-    char fault[64]; /* "": none */
+    struct dm_seen seen;
+    char fault[64];
     char mutex[DM_MUTEX_KEY_ROOM];
     struct dm_seen_waiter waiters[DM_SEEN_WAITERS];
-    int waiter_count;
 };
 
 /* ---- what a majority says ---------------------------------------------------------------- */
@@ -116,14 +112,13 @@ static void note_sight(void *user, const struct dm_seen *seen)
 {
     struct sight *sight = user;
 
-    sight->info = seen->info;
-    sight->lease_ms = seen->lease_ms;
-    sight->last = seen->last;
-    sight->is_kept = seen->is_kept;
-    sight->waiter_count = seen->waiter_count;
     snprintf(sight->fault, sizeof sight->fault, "%s", seen->fault ? seen->fault : "");
     snprintf(sight->mutex, sizeof sight->mutex, "%s", seen->mutex ? seen->mutex : "");
     memcpy(sight->waiters, seen->waiters, (size_t)seen->waiter_count * sizeof sight->waiters[0]);
+    sight->seen = *seen;
+    sight->seen.fault = seen->fault ? sight->fault : NULL;
+    sight->seen.mutex = sight->mutex;
+    sight->seen.waiters = sight->waiters;
 }
 
 static bool is_same_last(const struct dm_last *a, const struct dm_last *b)
@@ -139,9 +134,9 @@ static struct dm_last agreed_last(const struct dm_quorum_store *all, const struc
         int same = 0;
 
         for (int j = 0; j < count; j++)
-            same += is_same_last(&sights[i].last, &sights[j].last);
+            same += is_same_last(&sights[i].seen.last, &sights[j].seen.last);
         if (same > all->count / 2)
-            return sights[i].last;
+            return sights[i].seen.last;
     }
     return (struct dm_last){ 0 };
 }
@@ -150,30 +145,33 @@ static void tell(const struct dm_quorum_store *all, const struct dm_view *view, 
                  const struct sight *sights, int count)
 {
     const struct dm_info *infos[DM_QUORUM_MOST] = { NULL };
-    const struct sight *longest = &sights[0], *faulty = NULL;
+    const struct dm_seen *sound[DM_QUORUM_MOST] = { NULL }, *longest = &sights[0].seen;
     struct dm_seen seen = { .key = key };
-    int sound = 0, agreed;
+    int sound_count = 0, agreed;
 
     for (int i = 0; i < count; i++) {
-        if (sights[i].fault[0])
-            faulty = &sights[i];
-        else
-            infos[sound++] = &sights[i].info;
-        if (sights[i].waiter_count > longest->waiter_count)
-            longest = &sights[i];
+        const struct dm_seen *sight = &sights[i].seen;
+
+        if (sight->waiter_count > longest->waiter_count)
+            longest = sight;
+        if (sight->fault) {
+            seen.fault = sight->fault;
+            continue;
+        }
+        infos[sound_count] = &sight->info;
+        sound[sound_count++] = sight;
     }
-    seen.fault = sound <= all->count / 2 && faulty ? faulty->fault : NULL;
-    seen.info = dm_quorum_sum_up(all, infos, sound);
+    if (sound_count > all->count / 2)
+        seen.fault = NULL;
+    seen.info = dm_quorum_sum_up(all, infos, sound_count);
     seen.last = agreed_last(all, sights, count);
     seen.mutex = longest->mutex;
     seen.waiters = longest->waiters;
     seen.waiter_count = longest->waiter_count;
-    agreed = find_agreed(all, infos, sound);
-    for (int i = 0; agreed >= 0 && i < count; i++) {
-        if (infos[agreed] == &sights[i].info) {
-            seen.lease_ms = sights[i].lease_ms;
-            seen.is_kept = sights[i].is_kept;
-        }
+    agreed = find_agreed(all, infos, sound_count);
+    if (agreed >= 0) {
+        seen.lease_ms = sound[agreed]->lease_ms;
+        seen.is_kept = sound[agreed]->is_kept;
     }
     view->handler(view->user, &seen);
 }
