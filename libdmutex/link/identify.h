@@ -19,7 +19,7 @@
 /* No command is sent to a server that has not confirmed its identity for this long. */
 #define DM_IDENTIFY_NS DM_NS_PER_S
 
-/* What a server has said to a identify. */
+/* What a server has answered to a check. */
 enum dm_identified {
     DM_IDENTIFIED_SAME,
     DM_IDENTIFIED_OTHER, /* the link closes, and commands sent after the check have no answer */
