@@ -763,13 +763,56 @@ static unsigned on_stay(struct dm_hold *hold, int64_t now_ns)
     return on_time(hold, now_ns);
 }
 
-static unsigned on_thread(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
+unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
 {
+    if (event->answer && event->answer->verdict == DM_SAYS_OWNED)
+        hold->server = event->server;
+    if (event->kind == DM_EV_ANSWER || event->kind == DM_EV_RENEWED_BY_THREAD)
+        close_question(hold, now_ns);
     switch (event->kind) {
+    case DM_EV_ANSWER:
+        return on_answer(hold, event->request, event->answer, now_ns);
+    case DM_EV_POLLED:
+        return on_polled(hold, event->request, event->answer, now_ns);
+    case DM_EV_RENEWED:
+    case DM_EV_RENEWED_BY_THREAD:
+        return on_renewed(hold, event->request, event->answer, now_ns);
+    case DM_EV_RELEASED:
+        return on_released(hold, event, now_ns);
+
+    case DM_EV_GRANTED:
+        return on_owned(hold, event->request, event->answer, now_ns);
+    case DM_EV_SIGNALLED:
+        return on_queued(hold, event->answer, now_ns);
+    case DM_EV_TOLD_LOST:
+        return on_told_lost(hold, now_ns);
+    case DM_EV_TOLD_ASK:
+        return on_told_ask(hold, now_ns);
+    case DM_EV_WANTED:
+        hold->is_wanted = hold->phase == DM_HELD;
+        return 0;
+
+    case DM_EV_CONNECTED:
+        return on_connected(hold, now_ns);
+    case DM_EV_SUBSCRIBED:
+        return on_subscribed(hold, now_ns);
+    case DM_EV_TIME:
+        return on_time(hold, now_ns);
+    case DM_EV_NAMED:
+        DM_BUG(!dm_hold_is_nameable(hold));
+        hold->back.is_named = true;
+        return 0;
+    case DM_EV_TOLD:
+        hold->is_untold = false;
+        return 0;
+
     case DM_EV_ENTERED:
         return on_entered(hold, now_ns);
     case DM_EV_LEFT:
         return on_left(hold);
+    case DM_EV_MENDED:
+        hold->is_owner_dead = false;
+        return 0;
     case DM_EV_LEAVE:
         return on_leave(hold);
     case DM_EV_STAY:
@@ -782,62 +825,6 @@ static unsigned on_thread(struct dm_hold *hold, const struct dm_event *event, in
         return on_end(hold, true, now_ns);
     case DM_EV_PROCESS_ENDS:
         return on_end(hold, false, now_ns);
-    default: /* DM_EV_MENDED */
-        hold->is_owner_dead = false;
-        return 0;
     }
-}
-
-static unsigned on_world(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
-{
-    switch (event->kind) {
-    case DM_EV_SIGNALLED:
-        return on_queued(hold, event->answer, now_ns);
-    case DM_EV_TOLD_LOST:
-        return on_told_lost(hold, now_ns);
-    case DM_EV_TOLD_ASK:
-        return on_told_ask(hold, now_ns);
-    case DM_EV_WANTED:
-        hold->is_wanted = hold->phase == DM_HELD;
-        return 0;
-    case DM_EV_CONNECTED:
-        return on_connected(hold, now_ns);
-    case DM_EV_SUBSCRIBED:
-        return on_subscribed(hold, now_ns);
-    case DM_EV_NAMED:
-        DM_BUG(!dm_hold_is_nameable(hold));
-        hold->back.is_named = true;
-        return 0;
-    case DM_EV_TOLD:
-        hold->is_untold = false;
-        return 0;
-    case DM_EV_TIME:
-        return on_time(hold, now_ns);
-    default:
-        return on_thread(hold, event, now_ns);
-    }
-}
-
-unsigned dm_hold_step(struct dm_hold *hold, const struct dm_event *event, int64_t now_ns)
-{
-    if (event->answer && event->answer->verdict == DM_SAYS_OWNED)
-        hold->server = event->server;
-    switch (event->kind) {
-    case DM_EV_ANSWER:
-        close_question(hold, now_ns);
-        return on_answer(hold, event->request, event->answer, now_ns);
-    case DM_EV_POLLED:
-        return on_polled(hold, event->request, event->answer, now_ns);
-    case DM_EV_GRANTED:
-        return on_owned(hold, event->request, event->answer, now_ns);
-    case DM_EV_RENEWED_BY_THREAD:
-        close_question(hold, now_ns);
-        return on_renewed(hold, event->request, event->answer, now_ns);
-    case DM_EV_RENEWED:
-        return on_renewed(hold, event->request, event->answer, now_ns);
-    case DM_EV_RELEASED:
-        return on_released(hold, event, now_ns);
-    default:
-        return on_world(hold, event, now_ns);
-    }
+    return 0;
 }
