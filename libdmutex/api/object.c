@@ -199,35 +199,37 @@ static void write_anonymous_key(dmutex_t *mutex, bool is_private, const struct d
  * A private mutex comes here only with DMUTEX_PRIVATE=server. Without a runtime the lease stays 0, because nothing is
  * asked then. PTHREAD_MUTEX_ADAPTIVE_NP is a normal mutex on the server; only libc's mutexes spin adaptively.
  */
+static void make_target(dmutex_t *mutex, const dmutex_t *copy, const struct dm_runtime *runtime,
+                        struct dm_target *ret_target)
+{
+    ret_target->type = copy->dm_type == PTHREAD_MUTEX_ADAPTIVE_NP ? PTHREAD_MUTEX_NORMAL : copy->dm_type;
+    ret_target->is_robust = copy->dm_robust == PTHREAD_MUTEX_ROBUST;
+    ret_target->is_anonymous = !copy->dm_named;
+    ret_target->lease_ms = copy->dm_lease_ms || !runtime ? copy->dm_lease_ms : runtime->settings.lease_ms;
+    ret_target->own_lease_ms = copy->dm_lease_ms;
+    ret_target->maxhold_ms = copy->dm_maxhold_ms;
+    ret_target->linger_ms = copy->dm_linger_ms || !runtime ? copy->dm_linger_ms : runtime->settings.linger_ms;
+    ret_target->is_fair = copy->dm_fairness == DMUTEX_FAIR_NP;
+    if (copy->dm_named) {
+        ret_target->key[0] = 'n';
+        memcpy(ret_target->key + 1, copy->dm_name, strlen(copy->dm_name) + 1);
+    } else {
+        write_anonymous_key(mutex, copy->dm_pshared == PTHREAD_PROCESS_PRIVATE, runtime, ret_target->key,
+                            sizeof ret_target->key);
+    }
+}
+
 int dm_object_read(dmutex_t *mutex, const struct dm_runtime *runtime, struct dm_target *ret_target)
 {
     dmutex_t copy;
     int error = dm_object_take_shared(mutex, &copy);
 
-    if (error)
-        return error;
-    ret_target->type = copy.dm_type == PTHREAD_MUTEX_ADAPTIVE_NP ? PTHREAD_MUTEX_NORMAL : copy.dm_type;
-    ret_target->is_robust = copy.dm_robust == PTHREAD_MUTEX_ROBUST;
-    ret_target->is_anonymous = !copy.dm_named;
-    ret_target->lease_ms = copy.dm_lease_ms || !runtime ? copy.dm_lease_ms : runtime->settings.lease_ms;
-    ret_target->own_lease_ms = copy.dm_lease_ms;
-    ret_target->maxhold_ms = copy.dm_maxhold_ms;
-    ret_target->linger_ms = copy.dm_linger_ms || !runtime ? copy.dm_linger_ms : runtime->settings.linger_ms;
-    ret_target->is_fair = copy.dm_fairness == DMUTEX_FAIR_NP;
-    if (copy.dm_named) {
-        ret_target->key[0] = 'n';
-        memcpy(ret_target->key + 1, copy.dm_name, strlen(copy.dm_name) + 1);
-    } else {
-        write_anonymous_key(mutex, copy.dm_pshared == PTHREAD_PROCESS_PRIVATE, runtime, ret_target->key,
-                            sizeof ret_target->key);
-    }
-    return 0;
+    if (!error)
+        make_target(mutex, &copy, runtime, ret_target);
+    return error;
 }
 
-/*
- * Reads the object twice: a bad one must be refused before dm_runtime_get() starts a thread and, for local:, perhaps a
- * server, and the key of a private mutex needs the runtime.
- */
+/* A bad object is refused before dm_runtime_get() starts a thread and, for local:, perhaps a server. */
 int dm_object_open(dmutex_t *mutex, const struct dm_deadline *deadline, struct dm_runtime **ret_runtime,
                    struct dm_target *ret_target)
 {
@@ -236,5 +238,7 @@ int dm_object_open(dmutex_t *mutex, const struct dm_deadline *deadline, struct d
 
     if (!error)
         error = dm_runtime_get(deadline, ret_runtime);
-    return error ? error : dm_object_read(mutex, *ret_runtime, ret_target);
+    if (!error)
+        make_target(mutex, &copy, *ret_runtime, ret_target);
+    return error;
 }
