@@ -28,7 +28,7 @@ static void rest(struct dm_wait *wait)
     dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     dm_wait_rest(wait);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
 }
 
 /* ---- the thread's own holds -------------------------------------------------------------- */
@@ -117,14 +117,20 @@ static void ask(struct dm_wait *wait)
     static const struct dm_answer no_news = { .verdict = DM_SAYS_NOTHING };
     struct dm_runtime *runtime = wait->runtime;
     struct dm_request request;
+    struct dm_origin origin;
     struct dm_answer answer;
     struct dm_owed *owed;
     struct dm_call call;
     int owed_count;
-    bool may_queue = wait->may_wait && dm_store_is_able(runtime->store, wait->name->place, DM_TELLS);
-    struct dm_origin origin = dm_store_origin(runtime->store, wait->name->place);
+    bool may_queue;
 
     dm_assert_held(DM_RANK_STATE);
+    if (wait->is_inbox_needed)
+        dm_wait_for_inbox(wait, wait->name);
+    if (wait->claim->hold.phase != DM_ASKING)
+        return; /* a message was quicker */
+    may_queue = wait->may_wait && dm_store_is_able(runtime->store, wait->name->place, DM_TELLS);
+    origin = dm_store_origin(runtime->store, wait->name->place);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
     owed_count = collect_owed(wait, &owed);
     dm_call_begin(&call, runtime, wait->claim, DM_OP_ACQUIRE, request);
@@ -219,7 +225,7 @@ static bool is_promoted_since_asked(struct dm_wait *wait)
         return false;
     dm_state_unlock();
     is_able = dm_store_await_able(store, wait->name->place, DM_ASKS, &wait->patience);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     now = dm_store_origin(store, wait->name->place);
     return is_able && now.run == wait->asked.run && now.epoch != wait->asked.epoch;
 }
@@ -315,7 +321,7 @@ int dm_wait_settle_queued(struct dm_wait *wait)
     dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     dm_explain_timeout(wait);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     if (pass_claim(wait))
         return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
     request = dm_hold_send(&wait->claim->hold, DM_WANTS_NOTHING, dm_clock_boot_ns());
@@ -337,22 +343,6 @@ int dm_wait_settle_queued(struct dm_wait *wait)
 }
 
 /* ---- the whole call --------------------------------------------------------------------- */
-
-/* True when the thread must stop asking, without an answer. */
-static bool is_out_of_patience(const struct dm_wait *wait)
-{
-    return dm_deadline_left_ns(&wait->patience) == 0;
-}
-
-static bool is_asked(struct dm_wait *wait)
-{
-    dm_assert_held(DM_RANK_STATE);
-    if (wait->is_inbox_needed)
-        dm_wait_for_inbox(wait, wait->name);
-    if (wait->claim->hold.phase == DM_ASKING) /* or a message was quicker */
-        ask(wait);
-    return wait->claim->hold.phase != DM_ASKING || !is_out_of_patience(wait);
-}
 
 /*
  * How long the thread waits for the server's answers: a lock without a deadline for ever (or, with DMUTEX_ONDOWN=fail,
@@ -385,7 +375,7 @@ static int sleep_queued(struct dm_wait *wait)
     is_woken = wait->sleep(wait, &wake);
     if (!is_woken)
         dm_explain_if_due(wait);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     if (is_woken || !dm_hold_is_waiting(&wait->claim->hold))
         return DM_GO_ON;
     if (dm_deadline_left_ns(&wait->deadline) == 0)
@@ -401,7 +391,7 @@ static bool is_told_of_server(struct dm_wait *wait)
         return true;
     dm_state_unlock();
     dm_explain_until_able(wait);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     return wait->claim->hold.phase == DM_ASKING;
 }
 
@@ -419,7 +409,9 @@ int dm_wait_run(struct dm_wait *wait)
                 break;
             if (is_promoted_since_asked(wait) && !begin_anew(wait))
                 result = dm_fail(DM_FAIL_NO_MEMORY, NULL);
-            else if (!is_asked(wait))
+            else
+                ask(wait);
+            if (result == DM_GO_ON && wait->claim->hold.phase == DM_ASKING && dm_deadline_left_ns(&wait->patience) == 0)
                 result = fail_without_answer(wait);
             break;
         case DM_WAITING:
@@ -509,7 +501,7 @@ int dm_acquire(struct dm_runtime *runtime, const struct dm_target *target, bool 
 
     if (__atomic_load_n(&runtime->must_load, __ATOMIC_RELAXED) && may_wait && deadline->is_endless)
         load(runtime);
-    dm_wait_lock(&wait);
+    dm_ending_lock(runtime);
     result = begin(&wait);
     if (result == DM_GO_ON) {
         wait.patience = patience_of(&wait);

@@ -66,7 +66,7 @@ static void lose_locked(struct condition_wait *self)
 
 static int fail_lost(struct condition_wait *self)
 {
-    dm_wait_lock(&self->wait);
+    dm_ending_lock(self->wait.runtime);
     lose_locked(self);
     dm_step_kind(self->wait.runtime, self->wait.claim, DM_EV_CLOSED);
     dm_state_unlock();
@@ -83,7 +83,7 @@ static int fail(struct condition_wait *self, int result)
     struct dm_wait *wait = &self->wait;
     bool is_lost;
 
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     if (self->has_unanswered) {
         dm_step_give_back(wait->runtime, wait->claim, DM_END_UNLOCKED);
         lose_locked(self);
@@ -98,7 +98,7 @@ static int fail(struct condition_wait *self, int result)
 
 static int fail_not_recoverable(struct condition_wait *self)
 {
-    dm_wait_lock(&self->wait);
+    dm_ending_lock(self->wait.runtime);
     leave_locked(self);
     self->wait.name->is_not_recoverable = true;
     dm_step_kind(self->wait.runtime, self->wait.claim, DM_EV_CLOSED);
@@ -114,7 +114,7 @@ static int fail_not_recoverable(struct condition_wait *self)
  */
 static int come_back(struct condition_wait *self)
 {
-    dm_wait_lock(&self->wait);
+    dm_ending_lock(self->wait.runtime);
     leave_locked(self);
     dm_step_kind(self->wait.runtime, self->wait.claim, DM_EV_TOLD_LOST);
     if (self->wait.claim->hold.phase < DM_HELD) {
@@ -129,7 +129,7 @@ static int take_answer(struct condition_wait *self, const struct dm_question *qu
 {
     struct dm_wait *wait = &self->wait;
 
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     leave_locked(self);
     dm_step_clock(wait->runtime, question->place, answer->store_us, question->request.sent_ns, dm_clock_boot_ns());
     dm_step(wait->runtime, wait->claim,
@@ -161,7 +161,7 @@ static bool is_known_to_wait(struct condition_wait *self)
 {
     if (dm_wait_phase(&self->wait) == DM_ASKING)
         return false;
-    dm_wait_lock(&self->wait);
+    dm_ending_lock(self->wait.runtime);
     leave_locked(self);
     dm_state_unlock();
     return true;
@@ -193,7 +193,7 @@ static DM_OWN_FRAME int give_up_hold(struct condition_wait *self)
     struct dm_call call;
 
     for (;;) {
-        dm_wait_lock(wait);
+        dm_ending_lock(wait->runtime);
         request = dm_hold_send(&wait->claim->hold, DM_WANTS_ACQUIRE, dm_clock_boot_ns());
         dm_call_begin(&call, wait->runtime, wait->claim, DM_OP_COND_WAIT, request);
         call.question.leave = self->leaving;
@@ -235,7 +235,7 @@ static void leave_condition(struct condition_wait *self)
     if (self->has_left)
         return;
     for (;; was_asked = true) {
-        dm_wait_lock(wait);
+        dm_ending_lock(wait->runtime);
         is_waiting = dm_hold_is_waiting(&wait->claim->hold);
         if (!wait->claim->condition || !(is_waiting || was_asked) || wait->runtime->is_retired) {
             self->is_signalled = true; /* granted; or neither server nor new claim knows of a signal */
@@ -272,7 +272,7 @@ static int settle(struct dm_wait *wait)
     dm_assert_held(DM_RANK_STATE);
     dm_state_unlock();
     leave_condition(of(wait));
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     wait->is_timed_out = !of(wait)->is_signalled;
     wait->deadline = dm_deadline_endless;
     return DM_GO_ON;
@@ -282,7 +282,7 @@ static void finish(struct condition_wait *self)
 {
     struct dm_runtime *runtime = self->wait.runtime;
 
-    dm_wait_lock(&self->wait);
+    dm_ending_lock(self->wait.runtime);
     dm_registry_unpin(&runtime->registry, self->condition);
     dm_registry_unpin(&runtime->registry, self->wait.name);
     dm_state_unlock();
@@ -299,7 +299,7 @@ static void cancelled(void *user)
     leave_condition(self);
     self->wait.sleep = dm_wait_sleep;
     self->wait.deadline = dm_deadline_endless;
-    dm_wait_lock(&self->wait);
+    dm_ending_lock(self->wait.runtime);
     dm_wait_run(&self->wait);
     dm_state_unlock();
     while (self->is_signalled && !self->wait.runtime->is_retired &&
@@ -411,7 +411,7 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
 
     if (runtime->settings.fails_when_down)
         self.wait.patience = dm_runtime_call_deadline(runtime);
-    dm_wait_lock(&self.wait);
+    dm_ending_lock(self.wait.runtime);
     dm_wait_open_inbox(&self.wait); /* a signal must be able to reach us */
     result = begin(&self);
     dm_state_unlock();
@@ -422,7 +422,7 @@ int dm_condition_wait(struct dm_runtime *runtime, const struct dm_condition *con
         self.wait.is_pledged = true;
         self.wait.patience = dm_deadline_endless;
         dm_explain_begin(&self.wait);
-        dm_wait_lock(&self.wait);
+        dm_ending_lock(self.wait.runtime);
         result = dm_wait_run(&self.wait);
         dm_state_unlock();
     }

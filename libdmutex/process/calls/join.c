@@ -5,6 +5,7 @@
 #include "process/calls/explain.h"
 #include "process/calls/wait.h"
 #include "process/claims/claim.h"
+#include "process/claims/ending.h"
 #include "process/claims/steps.h"
 #include "store/verdict.h"
 
@@ -72,7 +73,7 @@ static bool sleep_seated(struct dm_wait *wait, struct dm_seat *seat)
     is_woken = dm_self_sleep(seat->self, &wake);
     if (!is_woken)
         dm_explain_if_due(wait);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     return is_woken || dm_deadline_left_ns(&until) > 0;
 }
 
@@ -80,7 +81,7 @@ static int time_out(struct dm_wait *wait)
 {
     dm_state_unlock();
     dm_explain_timeout(wait);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     return dm_fail(DM_FAIL_TIMED_OUT, "%s", wait->reason);
 }
 

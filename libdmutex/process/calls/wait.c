@@ -13,11 +13,6 @@
 /* The longest pause between tries while the server answers that it is not ready. */
 #define PAUSE_MAX_NS (200 * DM_NS_PER_MS)
 
-void dm_wait_lock(struct dm_wait *wait)
-{
-    dm_ending_lock(wait->runtime);
-}
-
 bool dm_wait_make_claim(struct dm_wait *wait)
 {
     dm_assert_held(DM_RANK_STATE);
@@ -38,7 +33,7 @@ enum dm_phase dm_wait_phase(struct dm_wait *wait)
 {
     enum dm_phase phase;
 
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
     phase = wait->claim->hold.phase;
     dm_state_unlock();
     return phase;
@@ -53,7 +48,7 @@ void dm_wait_for_inbox(struct dm_wait *wait, const struct dm_name *name)
     dm_state_unlock();
     if (!dm_store_await_able(store, name->place, DM_TELLS, &until))
         dm_store_reason(store, name->place, DM_TELLS, wait->reason);
-    dm_wait_lock(wait);
+    dm_ending_lock(wait->runtime);
 }
 
 void dm_wait_open_inbox(struct dm_wait *wait)

@@ -48,9 +48,6 @@ struct dm_wait {
     char reason[DM_REASON_ROOM];
 };
 
-/* Takes the state lock for this call; see dm_ending_lock(). */
-void dm_wait_lock(struct dm_wait *wait);
-
 /* A new claim of the calling thread.  State lock held.  False without memory. */
 bool dm_wait_make_claim(struct dm_wait *wait);
 
