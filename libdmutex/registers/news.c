@@ -7,6 +7,8 @@
 
 /* ---- renewals ---------------------------------------------------------------------------- */
 
+static bool answer_renewal(struct dm_registers *registers, const struct dm_reg_renewal *renewal);
+
 void dm_registers_push_renewal(struct dm_registers *registers, struct dm_reg_batch *batch, int index, uint64_t attempt,
                                int64_t asked_ns, bool has_waiter)
 {
@@ -23,7 +25,10 @@ void dm_registers_push_renewal(struct dm_registers *registers, struct dm_reg_bat
                                         .has_waiter = has_waiter,
                                         .batch = batch,
                                         .index = index };
-    registers->renewals = renewal;
+    if (answer_renewal(registers, renewal))
+        free(renewal);
+    else
+        registers->renewals = renewal;
 }
 
 /* No request: the session's beats keep the hold.  NOTHING: the beat that proves it is still to come. */
@@ -52,21 +57,46 @@ static void note_heard(struct dm_registers *registers, uint64_t number)
         attempt->heard_ns = dm_clock_boot_ns();
 }
 
+/* False: its beat is still to come. */
+static bool answer_renewal(struct dm_registers *registers, const struct dm_reg_renewal *renewal)
+{
+    struct dm_answer answer = renewal_answer(registers, renewal);
+
+    if (answer.verdict == DM_SAYS_NOTHING)
+        return false;
+    note_heard(registers, renewal->attempt);
+    dm_registers_answer(registers, renewal->batch, renewal->index, &answer, NULL);
+    return true;
+}
+
+/* True if a session of ours has proved a beat, or has ended, since the last call. */
+static bool has_beaten(struct dm_registers *registers)
+{
+    bool has = false;
+
+    for (struct dm_reg_own *own = registers->owns; own; own = own->next) {
+        has = has || own->told_ns != own->session.proved_ns || own->told_phase != own->session.phase;
+        own->told_ns = own->session.proved_ns;
+        own->told_phase = own->session.phase;
+    }
+    return has;
+}
+
+/* Thousands may wait for one beat, so they are not looked at before it. */
 void dm_registers_renew_all(struct dm_registers *registers)
 {
     struct dm_reg_renewal **at = &registers->renewals;
 
+    if (!has_beaten(registers))
+        return;
     while (*at) {
         struct dm_reg_renewal *renewal = *at;
-        struct dm_answer answer = renewal_answer(registers, renewal);
 
-        if (answer.verdict == DM_SAYS_NOTHING) {
+        if (!answer_renewal(registers, renewal)) {
             at = &renewal->next;
             continue;
         }
         *at = renewal->next;
-        note_heard(registers, renewal->attempt);
-        dm_registers_answer(registers, renewal->batch, renewal->index, &answer, NULL);
         free(renewal);
     }
 }

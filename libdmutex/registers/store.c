@@ -236,8 +236,7 @@ static void note_look(struct dm_store *store, int64_t look_ns)
 static void watch(struct dm_store *store, struct dm_watch *watch)
 {
     struct dm_registers *registers = dm_registers_of(store);
-    unsigned lease_ms;
-    bool is_needed = registers->host.is_in_need(registers->host.user, &lease_ms);
+    bool is_needed = registers->host.is_in_need(registers->host.user, NULL);
 
     lock(registers);
     registers->is_needed = is_needed;
@@ -470,6 +469,7 @@ struct dm_store *dm_registers_open(const struct dm_ident *ident, const struct dm
         return NULL;
     }
     registers->store.ops = &ops;
+    registers->store.has_free_renewals = true;
     registers->lock = (struct dm_mutex)DM_MUTEX_INITIALIZER(DM_RANK_REGISTERS);
     registers->ident = ident;
     registers->host = *host;

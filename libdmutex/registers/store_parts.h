@@ -74,7 +74,9 @@ struct dm_reg_own {
     struct dm_reg_session session;
     unsigned attempts; /* that refer to it, or may */
     bool is_over;
-    bool is_told; /* the attempts know that it is over */
+    bool is_told;    /* the attempts know that it is over */
+    int64_t told_ns; /* proved_ns and phase, as the renewals know them */
+    enum dm_reg_session_phase told_phase;
 };
 
 /* An attempt that is not over, as far as this process knows. */

@@ -311,8 +311,8 @@ struct dm_host {
     /* The result of dm_store_watch() has changed. */
     void (*on_change)(void *user);
     /*
-     * True if the process has claims, for which a broken connection must be reopened. *ret_lease_ms: the shortest lease
-     * of its holds.
+     * True if the process has claims, for which a broken connection must be reopened. *ret_lease_ms, unless it is NULL:
+     * the shortest lease of its holds.
      */
     bool (*is_in_need)(void *user, unsigned *ret_lease_ms);
     /*
@@ -327,6 +327,7 @@ struct dm_host {
 
 struct dm_store {
     const struct dm_store_ops *ops;
+    bool has_free_renewals; /* they cost no request, so any number may be under way */
 };
 
 /* Called through the functions of store/calls.h. */

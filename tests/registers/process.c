@@ -82,7 +82,8 @@ static bool is_in_need(void *user, unsigned *ret_lease_ms)
 {
     const struct process *process = user;
 
-    *ret_lease_ms = PROCESS_LEASE_MS;
+    if (ret_lease_ms)
+        *ret_lease_ms = PROCESS_LEASE_MS;
     return !__atomic_load_n(&process->is_idle, __ATOMIC_ACQUIRE);
 }
 

@@ -356,6 +356,7 @@ static void test_swap_without_an_answer_is_unknown_and_may_come_late(void **stat
     asker->driver->ops->want(asker->driver);
     asker_until(asker, asker->ready);
     assert_outcome(asker_swap(other, "n/late", &version, "first"), DM_REG_DONE);
+    assert_outcome(asker_read(asker, "n/late", NULL), DM_REG_DONE); /* nothing else is under way */
     backend = backend_of(asker);
     kill(backend, SIGSTOP);
     item.version = version;

@@ -94,7 +94,8 @@ static void changed(void *user)
 
 static bool is_in_need(void *user, unsigned *ret_lease_ms)
 {
-    *ret_lease_ms = 0; /* tries are as rare as without holds */
+    if (ret_lease_ms)
+        *ret_lease_ms = 0; /* tries are as rare as without holds */
     return ((struct dm_runtime *)user)->registry.claims != NULL;
 }
 

@@ -55,18 +55,21 @@ void __wrap_dm_alarm_reset(struct dm_alarm *alarm, int64_t when_ns)
 
 /* ---- the store --------------------------------------------------------------------------- */
 
-/* A call of renewals that is not answered yet: the pump has 16 at most. */
+/* A call of renewals that is not answered yet: the pump has 16 at most, unless renewals are free. */
 struct posted {
     dm_answers_fn handler;
     void *user;
     int count;
 };
 
-static struct posted posted[100], unanswered[1000];
+static struct posted posted[1000], unanswered[1000];
 static int posted_count, unanswered_count;
 
 /* The holds are spread over this many lanes; if there are several, the last lane's server is silent. */
 static int lanes = 1;
+
+/* As a store on registers answers: all that wait, each time that a beat of the session is proved; 0: at once. */
+static int64_t beat_every_ns, next_beat_ns;
 
 static int64_t confirmed_ns[HOLDS]; /* of each hold: when the last confirmed request was sent */
 static int late;                    /* renewals later than a third of the lease after that */
@@ -131,6 +134,9 @@ static void work(struct dm_store *store)
     static struct dm_answer answers[DM_BATCH];
 
     (void)store;
+    if (now_ns < next_beat_ns)
+        return;
+    next_beat_ns = now_ns + beat_every_ns;
     for (int i = 0; i < DM_BATCH; i++)
         answers[i] = (struct dm_answer){ .verdict = DM_SAYS_OWNED, .token = 1 };
     while (posted_count > 0) {
@@ -179,8 +185,11 @@ static void run(int holds, int64_t burst_ns)
         now_ns = burst_ns * i / holds;
         take(i);
     }
-    while (due_ns < LEASES * LEASE_NS) {
-        now_ns = due_ns > now_ns ? due_ns : now_ns;
+    next_beat_ns = now_ns + beat_every_ns;
+    while (due_ns < LEASES * LEASE_NS || (beat_every_ns && next_beat_ns < LEASES * LEASE_NS)) {
+        int64_t until_ns = beat_every_ns && next_beat_ns < due_ns ? next_beat_ns : due_ns;
+
+        now_ns = until_ns > now_ns ? until_ns : now_ns;
         dm_pump_run(&runtime);
     }
     while (unanswered_count > 0) {
@@ -243,6 +252,17 @@ static void test_renewals_of_other_servers_go_on_when_a_server_is_silent(void **
     lanes = 1;
 }
 
+/* Renewals that wait for a beat of the session, 200 batches, hold up no others if they are free. */
+static void test_renewals_wait_for_one_beat_together_when_they_are_free(void **state)
+{
+    (void)state;
+    store.has_free_renewals = true;
+    beat_every_ns = LEASE_NS / 3;
+    run(HOLDS, LEASE_NS / WINDOWS);
+    store.has_free_renewals = false;
+    beat_every_ns = 0;
+}
+
 static int warnings;
 
 static void count_warning(int level, const char *message, void *user)
@@ -290,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_renewals_are_even_when_twenty_thousand_locks_were_taken_at_once),
         cmocka_unit_test(test_renewals_are_sent_in_full_batches_when_they_are_even),
         cmocka_unit_test(test_renewals_of_other_servers_go_on_when_a_server_is_silent),
+        cmocka_unit_test(test_renewals_wait_for_one_beat_together_when_they_are_free),
         cmocka_unit_test(test_each_server_has_a_clock_of_its_own),
     };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "process/keep/pump.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/attrs.h"
@@ -166,6 +167,11 @@ static struct batch *split_off_other_lanes(struct batch *batch)
 
 /* ---- pacing ------------------------------------------------------------------------------ */
 
+static unsigned most_under_way(const struct dm_runtime *runtime, enum batch_kind kind)
+{
+    return kind == RENEWALS && runtime->store->has_free_renewals ? UINT_MAX / DM_LANES : UNDER_WAY_MOST;
+}
+
 /* Counts the batch, which has one lane, as under way; false if the lane has enough. */
 static bool begin_way(struct batch *batch)
 {
@@ -175,7 +181,7 @@ static bool begin_way(struct batch *batch)
 
     if (runtime->lane_count <= number)
         runtime->lane_count = number + 1;
-    if (lane->under_way[batch->kind] >= UNDER_WAY_MOST)
+    if (lane->under_way[batch->kind] >= most_under_way(runtime, batch->kind))
         return false;
     lane->under_way[batch->kind]++;
     runtime->under_way[batch->kind]++;
@@ -196,7 +202,7 @@ static void end_way(struct batch *batch)
 static bool is_way_full(const struct dm_runtime *runtime, enum batch_kind kind)
 {
     dm_assert_held(DM_RANK_STATE);
-    return runtime->under_way[kind] >= UNDER_WAY_MOST * (runtime->lane_count ? runtime->lane_count : 1);
+    return runtime->under_way[kind] >= most_under_way(runtime, kind) * (runtime->lane_count ? runtime->lane_count : 1);
 }
 
 /* When the way is full, due claims must wait for an answer, which wakes the loop. */

@@ -76,7 +76,8 @@ static bool is_in_need(void *user, unsigned *ret_lease_ms)
 
     dm_state_lock();
     has_claims = runtime->registry.claims != NULL;
-    *ret_lease_ms = shortest_lease_ms(runtime);
+    if (ret_lease_ms)
+        *ret_lease_ms = shortest_lease_ms(runtime);
     dm_state_unlock();
     return has_claims;
 }
