@@ -318,6 +318,7 @@ void dm_registers_names_down(struct dm_registers *registers)
             if (task->batch)
                 dm_registers_leave_unanswered(registers, task->batch);
             task->batch = NULL;
+            dm_reg_task_note_perhaps_left(registers, task);
             if (task->act != DM_REG_RELEASE && task->act != DM_REG_CLAIM)
                 dm_reg_task_finish(registers, task);
             task = next;

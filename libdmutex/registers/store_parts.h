@@ -493,6 +493,12 @@ enum dm_reg_progress dm_reg_task_refuse(struct dm_registers *registers, struct d
 /* Gives the answer now; the task may go on without somebody who waits for it. */
 void dm_reg_task_answer(struct dm_registers *registers, struct dm_reg_task *task, const char *refusal);
 
+/*
+ * D4: the answer to the task's swap will not come.  A hold that a wait may have given back is not claimed in other
+ * data, because somebody may have had the lock since.
+ */
+void dm_reg_task_note_perhaps_left(struct dm_registers *registers, const struct dm_reg_task *task);
+
 /* IS_GONE.  With `attempt`, the attempt is over, too. */
 enum dm_reg_progress dm_reg_task_finish(struct dm_registers *registers, struct dm_reg_task *task);
 enum dm_reg_progress dm_reg_task_finish_with(struct dm_registers *registers, struct dm_reg_task *task,

@@ -337,8 +337,7 @@ static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *tas
         dm_registers_take_notice(registers, &notices[i]);
 }
 
-/* D4: a hold that may have been given back is not claimed in other data: somebody may have had the lock since. */
-static void note_perhaps_left(struct dm_registers *registers, const struct dm_reg_task *task)
+void dm_reg_task_note_perhaps_left(struct dm_registers *registers, const struct dm_reg_task *task)
 {
     struct dm_reg_attempt *leaving = dm_registers_attempt(registers, task->leaving);
 
@@ -365,7 +364,7 @@ static void take_swap(struct dm_registers *registers, struct dm_reg_task *task, 
         break;
     default:
         task->is_unanswered = true;
-        note_perhaps_left(registers, task);
+        dm_reg_task_note_perhaps_left(registers, task);
         step_errand(registers, task, DM_REG_ERRAND_EV_UNKNOWN);
         return;
     }

@@ -253,6 +253,19 @@ static void test_sim_keeps_every_promise_when_the_store_is_on_registers(void **s
     assert_true(counters.messages > counters.runs && counters.renewals > counters.runs && counters.deaths > 0);
 }
 
+/* Registers of an older copy, again and again: what they say of sessions and waiters is long over. */
+static void test_sim_keeps_every_promise_when_older_registers_come_back(void **state)
+{
+    uint64_t seeds = count_from("DM_SIM_SEEDS", 30, 10000);
+
+    (void)state;
+    begin();
+    run.has_registers = run.has_copies = true;
+    keep_promises_at(first_seed(), seeds);
+    must_have_tried();
+    assert_true(counters.waits > seeds && counters.deaths > seeds / 10);
+}
+
 /* Three or five servers, each with its own faults, even ones that lose data: what processes can see. */
 static void test_sim_keeps_every_promise_when_there_is_a_quorum(void **state)
 {
@@ -361,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_sim_keeps_every_promise_when_older_copies_come_back),
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_a_plain_one),
         cmocka_unit_test(test_sim_keeps_every_promise_when_the_store_is_on_registers),
+        cmocka_unit_test(test_sim_keeps_every_promise_when_older_registers_come_back),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_is_a_quorum),
         cmocka_unit_test(test_sim_keeps_every_promise_when_a_server_of_a_quorum_lies),
         cmocka_unit_test(test_sim_keeps_every_promise_when_there_are_sentinels),
