@@ -15,10 +15,12 @@
 #include "world.h"
 
 static enum core_defect defect;
+static int64_t kept_ns; /* CORE_KEEPS_ALL: the last time */
 
 void hooks_set(enum core_defect wanted)
 {
     defect = wanted;
+    kept_ns = 0;
 }
 
 bool hooks_has(enum core_defect asked)
@@ -130,8 +132,10 @@ unsigned __wrap_dm_hold_step(struct dm_hold *hold, const struct dm_event *event,
         plans_check(hold);
     if (defect == CORE_HAS_NO_MARGIN && hold->certain_until_ns != certain_ns)
         hold->certain_until_ns += hold->lease_ms * MS / 5;
-    if (defect == CORE_KEEPS_ALL && event->kind == DM_EV_GIVEN_BACK && phase == DM_HELD)
+    if (defect == CORE_KEEPS_ALL && event->kind == DM_EV_GIVEN_BACK && phase == DM_HELD && now_ns != kept_ns) {
         hold->phase = DM_HELD;
+        kept_ns = now_ns; /* once: dm_step() gives it back again at once */
+    }
     if (hold->phase != phase || hold->certain_until_ns != certain_ns)
         check_soon();
     counters.states += hold->phase != phase;
