@@ -91,7 +91,7 @@ static void reason(struct dm_store *store, const struct dm_place *place, enum dm
 static const struct dm_store_ops ops = {
     .is_able = is_able, .await_able = await_able, .submit = submit, .sleep = sleep_reading, .reason = reason
 };
-static struct dm_store store = { &ops };
+static struct dm_store store = { .ops = &ops };
 
 static char why[DM_REASON_ROOM];
 

@@ -29,7 +29,7 @@ static bool is_able(struct dm_store *store, const struct dm_place *place, enum d
 }
 
 static const struct dm_store_ops ops = { .is_able = is_able };
-static struct dm_store store = { &ops };
+static struct dm_store store = { .ops = &ops };
 static char folder[] = "/tmp/dmutex-metrics-XXXXXX";
 
 int64_t __wrap_dm_clock_boot_ns(void);

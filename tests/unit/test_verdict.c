@@ -24,7 +24,7 @@ static bool is_able(struct dm_store *store, const struct dm_place *place, enum d
 }
 
 static const struct dm_store_ops ops = { .is_able = is_able };
-static struct dm_store store = { &ops };
+static struct dm_store store = { .ops = &ops };
 
 /* Each verdict has its errno value; the reason is added where the verdict alone does not say enough. */
 static void test_verdict_has_its_errno_value_when_it_is_a_failure(void **state)
