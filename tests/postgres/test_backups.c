@@ -10,8 +10,11 @@
 #include "../lib/command.h"
 #include "../registers/pgserver.h"
 
-/* No lease ends in a test.  A restored name is in doubt for as long, and so is every name at first. */
-#define LEASE "lease=15000"
+/*
+ * No lease ends in a test.  A restored name is in doubt for as long, and so is every name at first.  A renewal may take
+ * a third, which must be less than command_timeout, 5 s.
+ */
+#define LEASE "lease=12000"
 
 static struct pgserver *server;
 static struct actor *holder, *early, *other;
