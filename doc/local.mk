@@ -175,6 +175,7 @@ EXTRA_DIST += \
     doc/guide/troubleshooting.md \
     doc/guide/tuning.md \
     doc/guide/tutorial.md \
+    doc/guide/version-column.md \
     doc/img/acquire.svg \
     doc/img/draw-sequence.awk \
     doc/img/failover.svg \

@@ -33,6 +33,13 @@ if HAVE_CMOCKA
 noinst_PROGRAMS += $(example_tests)
 endif
 
+# compares the mutex with a version column in PostgreSQL
+if HAVE_POSTGRES
+example_programs += examples/version_column
+examples_version_column_CPPFLAGS = $(AM_CPPFLAGS) $(LIBPQ_CFLAGS)
+examples_version_column_LDADD = $(LIBPQ_LIBS) libdmutex/libdmutex.la
+endif
+
 noinst_PROGRAMS += $(example_programs)
 
 script_tests += examples/run-examples.sh

@@ -6,6 +6,8 @@ set -u
 examples="counter robust timed recursive lostlease fencing queue rendezvous ported demo"
 # a test program, built only with cmocka
 [ ! -x examples/ledger_test ] || examples="$examples ledger_test"
+# built only with libpq; starts PostgreSQL
+[ ! -x examples/version_column ] || ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || examples="$examples version_column"
 # in C++, compiled here
 [ -z "${CXX-}" ] || examples="$examples guarded"
 

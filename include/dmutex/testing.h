@@ -96,7 +96,8 @@ DMUTEX_API int dmutex_test_server_stop(dmutex_test_server_t *server);
 
 /*
  * Returns the server's URL, unix:///..., for redis-cli and for programs that are not children of this process; "" for
- * NULL.  The string belongs to the server and is valid until the server is stopped; it must not be freed.  May be
+ * NULL.  That of PostgreSQL ends with an option of ours, which psql and libpq do not know: give them what stands before
+ * "&dmutex.".  The string belongs to the server and is valid until the server is stopped; it must not be freed.  May be
  * called in a forked child.
  */
 DMUTEX_API const char *dmutex_test_server_url(const dmutex_test_server_t *server);
