@@ -51,7 +51,7 @@ bench_dmutex_bench_SOURCES = \
     bench/workloads/waiters.c
 bench_dmutex_bench_CPPFLAGS = $(bench_cppflags)
 bench_dmutex_bench_LDADD = $(bench_libs) $(LIBSSL_LIBS)
-bench/bench_dmutex_bench-secured.$(OBJEXT): private AM_CFLAGS += $(LIBSSL_CFLAGS)
+bench/dmutex_bench-secured.$(OBJEXT): private AM_CFLAGS += $(LIBSSL_CFLAGS)
 bench_bench_peer_SOURCES = bench/peers/c/adapter.c $(bench_common)
 bench_bench_peer_CPPFLAGS = $(bench_cppflags)
 bench_bench_peer_LDADD = $(bench_libs)
