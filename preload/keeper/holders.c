@@ -84,18 +84,20 @@ static DIR *list(int folder, const char *name)
 
 /*
  * Looks for the lock in the folder of a process or thread, and returns the descriptor. *ret_is_bare: no descriptor was
- * seen.
+ * seen. The kernel refuses all descriptors or none, so the first refusal will do.
  */
 static enum sight find_at(int folder, const struct kernel_lock *lock, char ret_fd[12], bool *ret_is_bare)
 {
     DIR *descriptors = list(folder, "fd");
     enum sight sight = descriptors ? SIGHT_NONE : sight_of_error(errno);
+    bool is_refused = false;
     struct dirent *entry;
 
     *ret_is_bare = true;
-    while (sight != SIGHT_HOLDER && (entry = next_number(descriptors))) {
+    while (sight != SIGHT_HOLDER && !is_refused && (entry = next_number(descriptors))) {
         enum sight one = strlen(entry->d_name) < 12 ? look_at_descriptor(folder, entry->d_name, lock) : SIGHT_NONE;
 
+        is_refused = one == SIGHT_UNSURE && errno == EACCES;
         *ret_is_bare = false;
         if (one == SIGHT_HOLDER)
             strcpy(ret_fd, entry->d_name);
@@ -391,29 +393,14 @@ static int signal_one(int folder, pid_t pid, int number, bool *is_any_spared)
     return !is && send_signal(folder, pid, number);
 }
 
-static int signal_all(const struct kernel_lock *lock, int number, bool *is_any_spared)
-{
-    DIR *processes = opendir("/proc");
-    int folder, count = 0;
-    bool is_unsure = false;
-    struct holder holder;
-    pid_t pid;
-
-    while ((folder = next_holder(processes, lock, &pid, &holder, &is_unsure)) >= 0) {
-        count += signal_one(folder, pid, number, is_any_spared);
-        close(folder);
-    }
-    if (processes)
-        closedir(processes);
-    return count;
-}
-
 /* ---- the roll ---------------------------------------------------------------------------- */
 
 /*
  * When hundreds of locks are lost at once, a search of all processes for each of them would take far longer than the
  * leases. So one search notes the locks of all processes, and for the losses that follow soon only new processes are
- * searched. A process gets a signal only if it still has the lock.
+ * searched. A process counts only if it still has the lock. If nobody on the roll has it, the roll may be too old, and
+ * is made again; but if it has just been made, as when the holders cannot be seen, that would be a search for each lock
+ * again. So a roll is used for as long as it took to make, whoever is missing.
  */
 #define ROLL_COUNTS_US (200 * 1000)
 
@@ -426,7 +413,7 @@ struct entry {
 struct roll {
     GArray *entries; /* those of a process follow each other; NULL: no roll yet */
     GHashTable *seen;
-    gint64 made_us;
+    gint64 made_us, took_us;
 };
 
 static struct roll rolls[LOCK_OF_FILE + 1]; /* by the kind of lock */
@@ -435,14 +422,18 @@ static struct roll rolls[LOCK_OF_FILE + 1]; /* by the kind of lock */
 static void enrol_at(struct roll *roll, int folder, enum kernel_lock_kind kind, struct entry *entry, bool *ret_is_bare)
 {
     DIR *descriptors = list(folder, "fd");
+    bool is_refused = false;
     struct dirent *fd;
 
     *ret_is_bare = true;
-    while ((fd = next_number(descriptors))) {
+    while (!is_refused && (fd = next_number(descriptors))) {
         *ret_is_bare = false;
-        if (strlen(fd->d_name) >= sizeof entry->holder.fd ||
-            !kernel_lock_of_descriptor(folder, fd->d_name, kind, &entry->lock))
+        if (strlen(fd->d_name) >= sizeof entry->holder.fd)
             continue;
+        if (!kernel_lock_of_descriptor(folder, fd->d_name, kind, &entry->lock)) {
+            is_refused = errno == EACCES;
+            continue;
+        }
         strcpy(entry->holder.fd, fd->d_name);
         g_array_append_vals(roll->entries, entry, 1);
     }
@@ -491,25 +482,25 @@ static void enrol_new_processes(struct roll *roll, enum kernel_lock_kind kind)
         closedir(processes);
 }
 
-/* The time counts from the end of the search, which may take long on a busy machine. */
-static const struct roll *call_roll(enum kernel_lock_kind kind)
+/* Its age counts from the end of the search, which may take long on a busy machine. */
+static bool is_older(const struct roll *roll, gint64 age_us)
 {
-    struct roll *roll = &rolls[kind];
-    bool is_old = roll->entries && g_get_monotonic_time() - roll->made_us > ROLL_COUNTS_US;
+    return !roll->entries || g_get_monotonic_time() - roll->made_us > age_us;
+}
+
+static void make_roll(struct roll *roll, enum kernel_lock_kind kind)
+{
+    gint64 begin_us = g_get_monotonic_time();
 
     if (!roll->entries) {
         roll->entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
         roll->seen = g_hash_table_new(g_direct_hash, g_direct_equal);
-        is_old = true;
     }
-    if (is_old) {
-        g_array_set_size(roll->entries, 0);
-        g_hash_table_remove_all(roll->seen);
-    }
+    g_array_set_size(roll->entries, 0);
+    g_hash_table_remove_all(roll->seen);
     enrol_new_processes(roll, kind);
-    if (is_old)
-        roll->made_us = g_get_monotonic_time();
-    return roll;
+    roll->made_us = g_get_monotonic_time();
+    roll->took_us = roll->made_us - begin_us;
 }
 
 /* The process's folder, if it has the lock, perhaps by another descriptor than before; or -1. */
@@ -529,25 +520,73 @@ static int open_holder(const struct entry *entry, const struct kernel_lock *lock
     return -1;
 }
 
-/* If the roll has nobody, it may be too old. */
+/* Continues after *at, and skips the other entries of *ret_pid. Returns the folder, which the caller closes, or -1. */
+static int next_on_roll(const struct roll *roll, guint *at, const struct kernel_lock *lock, pid_t *ret_pid)
+{
+    int folder = -1;
+
+    for (; *at < roll->entries->len && folder < 0; ++*at) {
+        const struct entry *entry = &g_array_index(roll->entries, struct entry, *at);
+
+        if (entry->pid == *ret_pid || strcmp(entry->lock.inode, lock->inode) != 0)
+            continue;
+        folder = open_holder(entry, lock);
+        if (folder >= 0)
+            *ret_pid = entry->pid;
+    }
+    return folder;
+}
+
+/* The roll, with *at and *ret_pid as for next_on_roll(), and the folder of the first holder, or -1. */
+static const struct roll *call_roll(const struct kernel_lock *lock, guint *ret_at, pid_t *ret_pid, int *ret_folder)
+{
+    struct roll *roll = &rolls[lock->kind];
+
+    *ret_at = 0;
+    *ret_pid = 0;
+    if (is_older(roll, ROLL_COUNTS_US))
+        make_roll(roll, lock->kind);
+    else
+        enrol_new_processes(roll, lock->kind);
+    *ret_folder = next_on_roll(roll, ret_at, lock, ret_pid);
+    if (*ret_folder >= 0 || !is_older(roll, roll->took_us))
+        return roll;
+    make_roll(roll, lock->kind);
+    *ret_at = 0;
+    *ret_folder = next_on_roll(roll, ret_at, lock, ret_pid);
+    return roll;
+}
+
 int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared)
 {
-    const struct roll *roll = call_roll(lock->kind);
-    pid_t last = 0;
-    int count = 0;
+    guint at;
+    pid_t pid;
+    int folder, count = 0;
+    const struct roll *roll = call_roll(lock, &at, &pid, &folder);
 
     *ret_is_spared = false;
-    for (guint i = 0; i < roll->entries->len; i++) {
-        const struct entry *entry = &g_array_index(roll->entries, struct entry, i);
-        int folder = -1;
-
-        if (entry->pid != last && strcmp(entry->lock.inode, lock->inode) == 0)
-            folder = open_holder(entry, lock);
-        if (folder < 0)
-            continue;
-        count += signal_one(folder, entry->pid, number, ret_is_spared);
-        last = entry->pid;
+    for (; folder >= 0; folder = next_on_roll(roll, &at, lock, &pid)) {
+        count += signal_one(folder, pid, number, ret_is_spared);
         close(folder);
     }
-    return count || *ret_is_spared ? count : signal_all(lock, number, ret_is_spared);
+    return count;
+}
+
+/* Any holder will do, so processes that are new are searched only if nobody on the roll has the lock. */
+bool holders_name(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM])
+{
+    const struct roll *roll = &rolls[lock->kind];
+    guint at = 0;
+    int folder = -1;
+
+    *ret_pid = 0;
+    if (!is_older(roll, ROLL_COUNTS_US))
+        folder = next_on_roll(roll, &at, lock, ret_pid);
+    if (folder < 0)
+        call_roll(lock, &at, ret_pid, &folder);
+    if (folder < 0)
+        return false;
+    describe(folder, ret_pid, ret_program);
+    close(folder);
+    return true;
 }

@@ -47,9 +47,13 @@ bool holders_find(const struct kernel_lock *lock, struct holder *known, pid_t *r
                   char ret_program[HOLDER_PROGRAM_ROOM]);
 
 /*
- * Sends a signal to all holders; one thread at a time. Returns how many got it. *ret_is_spared: one of the holders is
- * process 1 of this container, on which the signal has no effect.
+ * For locks that are lost; one thread at a time. One search of all processes serves all locks that are lost at once.
+ *
+ * The first sends a signal to all holders. Returns how many got it. *ret_is_spared: one of the holders is process 1 of
+ * this container, on which the signal has no effect. The second finds one holder and its program; false if none can be
+ * seen.
  */
 int holders_signal(const struct kernel_lock *lock, int number, bool *ret_is_spared);
+bool holders_name(const struct kernel_lock *lock, pid_t *ret_pid, char ret_program[HOLDER_PROGRAM_ROOM]);
 
 #endif

@@ -77,17 +77,13 @@ static void write_line(const struct hold *hold, char *line, size_t room)
 /* For a job whose standard error is closed, a file, or gone with the process that took the lock. */
 static void alert(const struct loss *loss, const char *line)
 {
-    char program[HOLDER_PROGRAM_ROOM] = "?";
-    pid_t pid = 0;
+    char program[HOLDER_PROGRAM_ROOM];
+    pid_t pid;
+    bool is_found = false;
 
-    for (int i = 0; i < loss->count && pid == 0; i++) {
-        struct holder holder = { .folder = 0 };
-
-        if (!holders_find(&loss->locks[i], &holder, &pid, program))
-            pid = 0;
-        holder_forget(&holder);
-    }
-    if (pid)
+    for (int i = 0; i < loss->count && !is_found; i++)
+        is_found = holders_name(&loss->locks[i], &pid, program);
+    if (is_found)
         say_alert("%s (process %d): %.*s", program, (int)pid, (int)strcspn(line, "\n"), line);
     else
         say_alert("%.*s", (int)strcspn(line, "\n"), line);

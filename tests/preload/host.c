@@ -223,6 +223,21 @@ int host_open_keeper(struct host *host)
     return fd;
 }
 
+long host_reads(struct host *host)
+{
+    char path[32], line[80];
+    long reads = -1;
+    FILE *stream;
+
+    snprintf(path, sizeof path, "/proc/%d/io", (int)host_keeper(host));
+    stream = fopen(path, "r");
+    assert_non_null(stream);
+    while (fgets(line, sizeof line, stream) && sscanf(line, "syscr: %ld", &reads) != 1)
+        continue;
+    fclose(stream);
+    return reads;
+}
+
 /* ---- jobs -------------------------------------------------------------------------------- */
 
 struct job *host_start(struct host *host, const char *script)
@@ -365,4 +380,15 @@ int waiters_for(const char *file)
 
     snprintf(name, sizeof name, "f/%s", file);
     return waiters_at(the_server->side, name);
+}
+
+void lose(const char *file)
+{
+    char name[80];
+    dmutex_t mutex;
+
+    snprintf(name, sizeof name, "f/%s", file);
+    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
+    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_result(dmutex_destroy(&mutex), 0);
 }

@@ -70,6 +70,9 @@ bool host_has_said(struct host *host, const char *words);
 pid_t host_keeper(struct host *host);
 int host_open_keeper(struct host *host);
 
+/* How often the host's keeper has called read() and the like so far. */
+long host_reads(struct host *host);
+
 /* Awaits the next line of the job; the line must be equal. */
 void job_expect(struct job *job, const char *line);
 
@@ -101,5 +104,8 @@ bool await_readable(int fd);
 /* The server's view: whether the mutex f/FILE is held, and the number of waiters for f/FILE. */
 bool is_held(const char *file);
 int waiters_for(const char *file);
+
+/* Takes the mutex f/FILE from its holder. */
+void lose(const char *file);
 
 #endif

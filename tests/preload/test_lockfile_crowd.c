@@ -173,53 +173,29 @@ static void test_no_lock_is_stuck_when_programs_are_killed(void **state)
     }
 }
 
-/* How often the process has called read() and the like. */
-static long reads_of(pid_t pid)
-{
-    char path[32], line[80];
-    long reads = -1;
-    FILE *stream;
-
-    snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
-    stream = fopen(path, "r");
-    assert_non_null(stream);
-    while (fgets(line, sizeof line, stream) && sscanf(line, "syscr: %ld", &reads) != 1)
-        continue;
-    fclose(stream);
-    return reads;
-}
-
-static void lose(int file)
-{
-    char name[24];
-    dmutex_t mutex;
-
-    snprintf(name, sizeof name, "f/%d.lock", file);
-    assert_result(dmutex_init_np(&mutex, name, NULL), 0);
-    assert_result(dmutex_forceunlock_np(&mutex), 0);
-    assert_result(dmutex_destroy(&mutex), 0);
-}
-
 /*
  * One process loses all its locks at once. Signals are merged while one is pending, but each name has a line of its
  * own, and only one. The keeper does not search all descriptors for each lock.
  */
 static void test_each_name_has_its_line_when_hundreds_are_lost_at_once(void **state)
 {
-    struct host *host = host_make("c", "lease=60s onlost=signal:TERM");
+    struct host *host = host_make("c", "lease=9s onlost=signal:TERM");
     struct job *job = host_start(host, "exec $LOCKER x.lock term many " STRING(FILES) " say has wait say ends 2>&1");
     bool is_told[FILES] = { false };
     int number;
+    char name[24];
     pid_t keeper;
     long reads;
 
     (void)state;
     job_expect(job, "has");
     keeper = host_keeper(host);
-    reads = reads_of(keeper);
+    reads = host_reads(host);
     assert_return_code(kill(keeper, SIGSTOP), errno);
-    for (int i = 0; i < FILES; i++)
-        lose(i);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "%d.lock", i);
+        lose(name);
+    }
     assert_return_code(kill(keeper, SIGCONT), errno);
     for (int i = 0; i < FILES; i++) {
         assert_int_equal(sscanf(job_line(job), "dmutex: the lease of f/%d.lock has ended while ", &number), 1);
@@ -227,7 +203,7 @@ static void test_each_name_has_its_line_when_hundreds_are_lost_at_once(void **st
         assert_false(is_told[number]);
         is_told[number] = true;
     }
-    reads = reads_of(keeper) - reads;
+    reads = host_reads(host) - reads;
     assert_within(reads, 1, 3 * FILES * FILES); /* a search for each lock takes four times as many */
     job_go(job);
     job_expect(job, "ends");

@@ -11,27 +11,42 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../lib/range.h"
 #include "../lib/stranger.h"
 #include "host.h"
 
 #define WORDS "dmutex: the lease of f/x.lock has ended while "
 #define ON_SYSLOG "others may have it from now on"
+#define LINE_ROOM 2048
+#define FILES 300
+#define TEXT(number) #number
+#define STRING(number) TEXT(number)
 
 static struct host *c; /* a host of each test's own, so that the test's first job starts the keeper */
 static int syslog_fd;  /* /dev/log of that job */
 
-static int begin_test(void **state)
+static int begin(void **state, const char *settings)
 {
-    static char name[] = "c0";
+    static char name[] = "c@";
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
     host_begin_test(state);
     name[1]++;
-    c = host_make(name, "lease=1s");
+    c = host_make(name, settings);
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%s/syslog", the_server->folder, name);
     syslog_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_return_code(bind(syslog_fd, (const struct sockaddr *)&address, sizeof address), errno);
     return 0;
+}
+
+static int begin_test(void **state)
+{
+    return begin(state, "lease=1s");
+}
+
+static int begin_crowd_test(void **state)
+{
+    return begin(state, "lease=9s onlost=signal:TERM");
 }
 
 static int end_test(void **state)
@@ -43,6 +58,7 @@ static int end_test(void **state)
 }
 
 #define loss_test(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+#define crowd_test(test) cmocka_unit_test_setup_teardown(test, begin_crowd_test, end_test)
 
 /* Starts a script with its own /dev, where /dev/log is the test's; the script contains no single quotes. */
 static struct job *start(const char *script)
@@ -57,23 +73,22 @@ static struct job *start(const char *script)
     return host_start(c, whole);
 }
 
-static void lose(void)
+static void read_syslog(char ret_line[LINE_ROOM])
 {
-    dmutex_t mutex = DMUTEX_INITIALIZER("f/x.lock");
+    ssize_t length;
 
-    assert_result(dmutex_forceunlock_np(&mutex), 0);
+    assert_true(await_readable(syslog_fd));
+    length = recv(syslog_fd, ret_line, LINE_ROOM - 1, 0);
+    assert_true(length > 0);
+    ret_line[length] = '\0';
 }
 
 /* Awaits the alert in syslog, and checks the form: priority, sender, job, words. */
 static void expect_alert(const char *program)
 {
-    char line[2048], head[64];
-    ssize_t length;
+    char line[LINE_ROOM], head[64];
 
-    assert_true(await_readable(syslog_fd));
-    length = recv(syslog_fd, line, sizeof line - 1, 0);
-    assert_true(length > 0);
-    line[length] = '\0';
+    read_syslog(line);
     assert_memory_equal(line, "<25>", 4); /* LOG_DAEMON, LOG_ALERT */
     assert_int_equal(line[7], ' ');       /* `Nov 28 04:05:06 ` */
     assert_int_equal(line[19], ' ');
@@ -103,7 +118,7 @@ static void test_a_job_gets_the_reason_when_its_standard_error_is_a_socket(void 
 
     (void)state;
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
     job_finish(job);
     assert_no_alert();
@@ -117,7 +132,7 @@ static void test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe(void **
 
     (void)state;
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
     job_go(job);
     assert_string_equal(job_rest(job), "");
@@ -161,7 +176,7 @@ static void test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe_of_anot
 
     (void)state;
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
     job_finish(job);
     assert_no_alert();
@@ -174,7 +189,7 @@ static void test_syslog_gets_the_line_when_standard_error_is_a_file(void **state
 
     (void)state;
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     expect_alert("flock");
     job_finish(job);
     assert_int_equal(host_run(c, "test \"$(cat data)\" = before"), 0);
@@ -187,7 +202,7 @@ static void test_syslog_gets_the_line_when_standard_error_is_closed(void **state
 
     (void)state;
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     expect_alert("flock");
     job_finish(job);
 }
@@ -201,7 +216,7 @@ static void test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_stan
     (void)state;
     assert_int_equal(host_run(c, "chmod 755 . .."), 0);
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     expect_alert("flock");
     job_finish(job);
     assert_int_equal(host_run(c, "test \"$(cat data)\" = before"), 0);
@@ -214,10 +229,58 @@ static void test_syslog_gets_the_line_when_standard_error_is_read_only(void **st
 
     (void)state;
     job_expect(job, "has");
-    lose();
+    lose("x.lock");
     expect_alert("flock");
     assert_int_equal(host_run(c, "echo after >p & head -n 1 p >first; wait; test $(cat first) = after"), 0);
     job_finish(job);
+}
+
+/* All locks of the job are lost at once. Returns how often the keeper has read until syslog has a line for each. */
+static long lose_many(const char *words)
+{
+    pid_t keeper = host_keeper(c);
+    long reads = host_reads(c);
+    char line[LINE_ROOM];
+
+    assert_return_code(kill(keeper, SIGSTOP), errno);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(line, sizeof line, "%d.lock", i);
+        lose(line);
+    }
+    assert_return_code(kill(keeper, SIGCONT), errno);
+    for (int i = 0; i < FILES; i++) {
+        read_syslog(line);
+        assert_non_null(strstr(line, words));
+    }
+    return host_reads(c) - reads;
+}
+
+/* The keeper searches all processes once, and not for each lock, to name a process that has inherited the locks. */
+static void test_syslog_names_the_job_when_hundreds_of_inherited_locks_are_lost(void **state)
+{
+    struct job *job = start("exec $LOCKER x.lock term many " STRING(FILES) " fork say has wait say ends 2>/dev/null");
+
+    (void)state;
+    job_expect(job, "has");
+    assert_within(lose_many("]: locker (process "), 1, 2 * FILES * FILES);
+    job_go(job);
+    job_expect(job, "ends");
+    assert_int_equal(job_end(job), 0);
+}
+
+/* Nor does it search for each lock if the process that has them all cannot be seen. */
+static void test_syslog_has_each_line_when_hundreds_are_lost_out_of_sight(void **state)
+{
+    struct job *job = start("exec setpriv --bounding-set -sys_ptrace $LOCKER x.lock many " STRING(
+        FILES) " drop say has wait say ends 2>/dev/null");
+
+    (void)state;
+    job_expect(job, "drop 0");
+    job_expect(job, "has");
+    assert_within(lose_many("]: dmutex: the lease of f/"), 1, 2 * FILES * FILES);
+    job_go(job);
+    job_expect(job, "ends");
+    assert_int_equal(job_end(job), 0);
 }
 
 /* It has locks of others: OnLost of dmutex.conf is for programs. */
@@ -233,7 +296,7 @@ static void test_the_keeper_lives_on_when_dmutex_conf_ends_programs_at_a_loss(vo
     job_expect(job, "has");
     keeper = host_open_keeper(c);
     assert_true(keeper >= 0);
-    lose();
+    lose("x.lock");
     assert_memory_equal(job_line(job), WORDS, strlen(WORDS));
     job_go(job);
     job_expect(job, "again");
@@ -255,6 +318,8 @@ int main(int argc, char **argv)
         loss_test(test_a_file_of_root_is_not_written_to_when_a_stranger_has_it_as_standard_error),
         loss_test(test_a_job_gets_the_reason_when_its_standard_error_is_a_pipe_of_another_user),
         loss_test(test_syslog_gets_the_line_when_standard_error_is_read_only),
+        crowd_test(test_syslog_names_the_job_when_hundreds_of_inherited_locks_are_lost),
+        crowd_test(test_syslog_has_each_line_when_hundreds_are_lost_out_of_sight),
         loss_test(test_the_keeper_lives_on_when_dmutex_conf_ends_programs_at_a_loss),
     };
 
