@@ -11,9 +11,6 @@
 /* After a pause as long as this the process was stopped, perhaps. */
 #define PAUSE_NS (500 * DM_NS_PER_MS)
 
-/* After so many turns in a row, in which answers came at once, others may want the lock. */
-#define TURNS_MOST 16
-
 /* A driver that takes no reads is asked again after this time. */
 #define RETRY_NS (10 * DM_NS_PER_MS)
 
@@ -26,7 +23,7 @@ bool dm_registers_may_work(const struct dm_registers *registers)
     return needed == 0 || dm_thread_has_stack(needed);
 }
 
-/* Names need sessions, and sessions that are over change what names do. */
+/* Names need sessions, and sessions that are over change what names do: so sessions come once more, after both. */
 void dm_registers_run(struct dm_registers *registers)
 {
     int64_t due_ns, now_ns = dm_clock_boot_ns();
@@ -42,9 +39,12 @@ void dm_registers_run(struct dm_registers *registers)
         registers->ready_ns = now_ns;
     registers->ran_ns = now_ns;
     dm_registers_run_names(registers);
-    due_ns = dm_registers_run_sessions(registers);
+    dm_registers_run_sessions(registers);
     dm_registers_tell_names(registers);
-    due_ns = dm_min64(due_ns, dm_registers_run_names(registers));
+    due_ns = dm_registers_run_names(registers);
+    due_ns = dm_min64(due_ns, dm_registers_run_sessions(registers));
+    if (dm_registers_tell_names(registers))
+        due_ns = 0;
     dm_registers_renew_all(registers);
     due_ns = dm_min64(due_ns, dm_registers_run_sweep(registers));
     due_ns = dm_min64(due_ns, dm_registers_run_rest(registers));
@@ -52,26 +52,29 @@ void dm_registers_run(struct dm_registers *registers)
     if (registers->has_failed)
         due_ns = dm_min64(due_ns, now_ns + RETRY_NS);
     dm_registers_answer_failed(registers);
-    registers->due_ns = registers->batches || registers->news ? 0 : due_ns;
+    registers->due_ns = due_ns;
 }
 
-/* What is sent goes out at once: whoever polls may not know that there is something to write. */
+/* A request goes out when it is made, so nothing is left for a second turn: the answer comes later. */
 void dm_registers_work(struct dm_registers *registers)
 {
-    int turns = 0;
-
     dm_assert_held(DM_RANK_REGISTERS);
-    do {
-        registers->must_turn = false;
-        if (!registers->is_ended && dm_registers_may_work(registers))
-            registers->driver->ops->turn(registers->driver);
-        dm_registers_run(registers);
-    } while (registers->must_turn && ++turns < TURNS_MOST);
-    if (registers->must_turn)
-        registers->due_ns = 0;
+    if (!registers->is_ended && dm_registers_may_work(registers))
+        registers->driver->ops->turn(registers->driver);
+    dm_registers_run(registers);
 }
 
 /* ---- what there is to wait for ------------------------------------------------------------- */
+
+bool dm_registers_has_news(const struct dm_registers *registers)
+{
+    return registers->batches || registers->news || registers->tells_ready || registers->tells_inbox;
+}
+
+int64_t dm_registers_due_ns(const struct dm_registers *registers)
+{
+    return dm_registers_has_news(registers) ? 0 : registers->due_ns;
+}
 
 /* A number made of what there is to wait for now. */
 uint64_t dm_registers_sum(const struct dm_watch *watch)
@@ -89,7 +92,7 @@ uint64_t dm_registers_probe(struct dm_registers *registers)
     dm_watch_clear(&registers->probe);
     if (!registers->is_ended)
         registers->driver->ops->watch(registers->driver, &registers->probe);
-    dm_watch_until(&registers->probe, registers->due_ns);
+    dm_watch_until(&registers->probe, dm_registers_due_ns(registers));
     return dm_registers_sum(&registers->probe);
 }
 
@@ -105,7 +108,7 @@ bool dm_registers_has_changed(struct dm_registers *registers)
     if (registers->has_leader && (registers->led_sum != sum || registers->probe.due_ns < registers->led.due_ns))
         dm_bell_ring(&registers->bell);
     if (registers->has_leader || registers->is_left_to_leader)
-        return registers->due_ns < registers->loop_due_ns;
+        return dm_registers_due_ns(registers) < registers->loop_due_ns;
     return registers->loop_sum != sum || registers->probe.due_ns < registers->loop_due_ns;
 }
 

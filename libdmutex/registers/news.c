@@ -222,9 +222,9 @@ static void tell_deaths(struct dm_registers *registers)
     }
 }
 
-void dm_registers_tell_names(struct dm_registers *registers)
+bool dm_registers_tell_names(struct dm_registers *registers)
 {
-    bool has_ended = false;
+    bool has_ended = false, has_dead = registers->has_dead;
 
     for (struct dm_reg_own *own = registers->owns; own; own = own->next)
         has_ended = has_ended || (own->is_over && !own->is_told);
@@ -232,7 +232,8 @@ void dm_registers_tell_names(struct dm_registers *registers)
         tell_ends(registers);
     for (struct dm_reg_own *own = registers->owns; own; own = own->next)
         own->is_told = own->is_over;
-    if (registers->has_dead)
+    if (has_dead)
         tell_deaths(registers);
     registers->has_dead = false;
+    return has_ended || has_dead;
 }

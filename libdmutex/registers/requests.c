@@ -102,7 +102,6 @@ static struct dm_reg_request *add_request(struct dm_registers *registers, const 
     *registers->last_request = added;
     registers->last_request = &added->next;
     registers->traffic.commands++;
-    registers->must_turn = true;
     return added;
 }
 

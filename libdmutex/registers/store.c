@@ -208,16 +208,10 @@ static void count(struct dm_store *store, struct dm_traffic *ret_traffic)
 
 /* ---- the loop thread --------------------------------------------------------------------- */
 
-/* What was submitted must be written, although the thread does not wait for the answer. */
+/* What was submitted is under way, and whoever polls must know, although the thread does not wait for the answer. */
 static void work(struct dm_store *store)
 {
-    struct dm_registers *registers = dm_registers_of(store);
-
-    lock(registers);
-    if (registers->must_turn)
-        dm_registers_work(registers);
-    unlock(registers);
-    dm_registers_deliver(registers);
+    dm_registers_deliver(dm_registers_of(store));
 }
 
 /* The driver learns by itself when the data change. */

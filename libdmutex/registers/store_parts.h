@@ -363,7 +363,7 @@ struct dm_registers {
     struct dm_reg_news_item *news, **last_news;
     bool tells_ready, tells_inbox, tells_change;
 
-    int64_t due_ns;      /* the next turn, as the last one found it */
+    int64_t due_ns;      /* the next turn, as the last one found it; see dm_registers_due_ns() */
     int64_t loop_due_ns; /* as the loop thread knows it */
     bool has_moved;      /* a task has gone on to another name */
     struct dm_reg_sleeper *sleepers;
@@ -372,7 +372,6 @@ struct dm_registers {
     struct dm_watch led;        /* what the leader waits for */
     struct dm_watch probe;      /* what there is to wait for now */
     uint64_t led_sum, loop_sum; /* of the descriptors, as the leader and the loop thread know them */
-    bool must_turn;             /* something was sent that the driver may still have to write */
     int bell;
 };
 
@@ -408,6 +407,12 @@ void dm_registers_work(struct dm_registers *registers);
 void dm_registers_run(struct dm_registers *registers);
 /* False for a thread whose stack is too small for the driver: the loop thread works for it. */
 bool dm_registers_may_work(const struct dm_registers *registers);
+
+/* True if there is something to deliver. */
+bool dm_registers_has_news(const struct dm_registers *registers);
+
+/* When something is to be done, by itself: 0 if there is something to deliver. */
+int64_t dm_registers_due_ns(const struct dm_registers *registers);
 
 /*
  * Finds what there is to wait for now: registers->probe.  Returns a number made of it, as dm_registers_sum() does of
@@ -540,8 +545,8 @@ void dm_registers_leave_renewals(struct dm_registers *registers);
 void dm_registers_tell_about(struct dm_registers *registers, const struct dm_reg_attempt *attempt,
                              enum dm_message_kind kind);
 
-/* Tells the attempts what has become of sessions since the last time. */
-void dm_registers_tell_names(struct dm_registers *registers);
+/* Tells the attempts what has become of sessions since the last time.  False: nothing. */
+bool dm_registers_tell_names(struct dm_registers *registers);
 
 /* Somebody tells us about an attempt. */
 void dm_registers_take_notice(struct dm_registers *registers, const struct dm_reg_notice *notice);

@@ -109,7 +109,7 @@ static void lead(struct turn *turn, const struct dm_deadline *deadline, int canc
         registers->bell = dm_bell_open();
     dm_watch_clear(&registers->led);
     registers->driver->ops->watch(registers->driver, &registers->led);
-    dm_watch_until(&registers->led, registers->due_ns);
+    dm_watch_until(&registers->led, dm_registers_due_ns(registers));
     registers->led_sum = dm_registers_sum(&registers->led);
     bell_index = registers->led.count;
     dm_watch_poll(&registers->led, registers->bell, POLLIN);
@@ -147,12 +147,7 @@ static void follow(struct turn *turn, const struct dm_deadline *deadline, int ca
     leave(turn);
 }
 
-/* True if there is something to deliver: then the thread must not sleep. */
-static bool has_news(const struct dm_registers *registers)
-{
-    return registers->batches || registers->news || registers->tells_ready || registers->tells_inbox;
-}
-
+/* What is due now is done after a sleep of no time, which also takes what has come meanwhile. */
 bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline *deadline, int cancel_state)
 {
     struct turn turn = { .registers = registers, .me.self = dm_self_get() };
@@ -160,18 +155,17 @@ bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline
     if (dm_self_take_post(turn.me.self))
         return true;
     dm_mutex_lock(&registers->lock);
-    dm_registers_work(registers);
     if (registers->has_leader)
         dm_registers_has_changed(registers);
     pthread_cleanup_push(stop, &turn);
-    if (!has_news(registers) && dm_deadline_left_ns(deadline) > 0 && !registers->is_ended) {
+    if (!dm_registers_has_news(registers) && dm_deadline_left_ns(deadline) > 0 && !registers->is_ended) {
         turn.me.may_lead = dm_registers_may_work(registers);
         if (registers->has_leader || !turn.me.may_lead)
             follow(&turn, deadline, cancel_state);
         else
             lead(&turn, deadline, cancel_state);
         dm_registers_work(registers);
-    } else if (!has_news(registers)) {
+    } else if (!dm_registers_has_news(registers)) {
         dm_mutex_unlock(&registers->lock);
         dm_self_sleep_cancellably(turn.me.self, deadline, cancel_state);
         dm_mutex_lock(&registers->lock);
@@ -189,12 +183,12 @@ void dm_registers_watch(struct dm_registers *registers, struct dm_watch *watch)
 
     dm_assert_held(DM_RANK_REGISTERS);
     registers->loop_sum = dm_registers_probe(registers);
-    registers->loop_due_ns = registers->due_ns;
+    registers->loop_due_ns = dm_registers_due_ns(registers);
     registers->is_left_to_leader = registers->has_leader || (left_ns > 0 && may_come);
-    if (!registers->has_leader && registers->is_left_to_leader)
-        registers->loop_due_ns = dm_min64(registers->due_ns, registers->led_ns + LEFT_TO_LEADER_NS);
+    if (left_ns > 0 && registers->is_left_to_leader) /* leaders come and go: none of them has to wake the loop thread */
+        registers->loop_due_ns = dm_min64(registers->loop_due_ns, registers->led_ns + LEFT_TO_LEADER_NS);
     if (!registers->is_left_to_leader)
-        registers->loop_due_ns = dm_min64(registers->due_ns, registers->probe.due_ns);
+        registers->loop_due_ns = dm_min64(registers->loop_due_ns, registers->probe.due_ns);
     dm_watch_until(watch, registers->loop_due_ns);
     if (!registers->is_left_to_leader && !registers->is_ended)
         registers->driver->ops->watch(registers->driver, watch);

@@ -232,12 +232,16 @@ static enum dm_verdict begin(struct visit *visit, int count, struct dm_reg_look 
     return DM_SAYS_DONE;
 }
 
-/* Waits for the answers, and gives the lock back.  DONE: the look is complete and the caller's; else it is freed. */
+/*
+ * Sends what was asked, waits for the answers, and gives the lock back.  DONE: the look is complete and the caller's;
+ * else it is freed.
+ */
 static enum dm_verdict await(struct visit *visit, struct dm_reg_look *look)
 {
     struct dm_registers *registers = visit->registers;
     enum dm_verdict verdict = DM_SAYS_DONE;
 
+    dm_registers_run(registers);
     while (look->left > 0 && dm_deadline_left_ns(visit->deadline) > 0) {
         dm_mutex_unlock(&registers->lock);
         dm_store_sleep(&registers->store, NULL, DM_ASKS, visit->deadline, PTHREAD_CANCEL_DISABLE);

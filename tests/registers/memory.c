@@ -577,14 +577,16 @@ static void turn(struct dm_reg_driver *dm_driver)
     unlock(driver->memory);
 }
 
+/* The server's clock may be days ahead of ours. */
 static void watch(struct dm_reg_driver *dm_driver, struct dm_watch *watch)
 {
     struct driver *driver = driver_of(dm_driver);
+    int64_t our_ns = dm_clock_boot_ns();
 
     lock(driver->memory);
     dm_watch_poll(watch, driver->bell, POLLIN);
     if (driver->memory->events)
-        dm_watch_until(watch, driver->memory->events->when_ns);
+        dm_watch_until(watch, our_ns + driver->memory->events->when_ns - now_ns(driver->memory));
     unlock(driver->memory);
 }
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a lock on registers costs a Redis server: the calls of scripts, as the server counts them.  perf stat counts
- * the client's system calls (doc/design/redis-registers.md, "Costs").
+ * What a lock on registers costs: the calls of scripts, as a Redis server counts them, and the system calls of the
+ * process.
  */
 #include "redisbed.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "../lib/tracer.h"
 #include "process.h"
 
 #define PAIRS 2000
@@ -50,6 +55,70 @@ static void test_pair_is_two_scripts(void **state)
     assert_true(calls >= 2 * PAIRS && calls <= 2 * PAIRS + beats_in(wait_now_ms() - began_ms));
 }
 
+/* Another process: says when it has made a pair, and does the others once it is told to. */
+static void make_pairs(int orders, int answers)
+{
+    struct process *process = process_start(0, true);
+    bool is_done = hold_once(process) && write(answers, "", 1) == 1 && read(orders, &(char){ 0 }, 1) == 1;
+
+    for (int i = 0; i < PAIRS && is_done; i++)
+        is_done = hold_once(process);
+    _exit(is_done && write(answers, "", 1) == 1 ? 0 : 1);
+}
+
+static bool has_answered(void *user)
+{
+    struct pollfd polled = { .fd = *(int *)user, .events = POLLIN };
+
+    return poll(&polled, 1, 0) == 1;
+}
+
+/* Returns for how many ms the traced pairs took. */
+static int64_t trace_pairs(struct tracer *tracer)
+{
+    int orders[2], answers[2], status;
+    int64_t began_ms;
+    pid_t pid;
+
+    assert_int_equal(pipe(orders), 0);
+    assert_int_equal(pipe(answers), 0);
+    pid = fork();
+    if (pid == 0)
+        make_pairs(orders[0], answers[1]);
+    close(answers[1]);
+    assert_int_equal(read(answers[0], &(char){ 0 }, 1), 1);
+    tracer_start(tracer, pid);
+    began_ms = wait_now_ms();
+    assert_int_equal(write(orders[1], "", 1), 1);
+    tracer_run(tracer, has_answered, &answers[0]);
+    tracer_stop(tracer);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(orders[0]);
+    close(orders[1]);
+    close(answers[0]);
+    return wait_now_ms() - began_ms;
+}
+
+/*
+ * A thread writes, sleeps until the answer comes, and reads.  On top come the ticks of the loop thread, 20 in a second,
+ * beats, and a look at the inbox each millisecond.
+ */
+static void test_pair_is_six_system_calls(void **state)
+{
+    struct tracer tracer;
+    int64_t took_ms = trace_pairs(&tracer), more = 2 * (took_ms / 50 + 1) + 2 * beats_in(took_ms);
+
+    (void)state;
+    print_message("# for %d pairs in %lld ms: %ld sends, %ld reads, %ld sleeps, %ld wake-ups\n", PAIRS,
+                  (long long)took_ms, tracer.calls[SYS_sendto], tracer.calls[SYS_recvfrom], tracer.calls[SYS_ppoll],
+                  tracer.calls[SYS_futex] + tracer.calls[SYS_write]);
+    assert_true(tracer.calls[SYS_sendto] >= 2 * PAIRS && tracer.calls[SYS_sendto] <= 2 * PAIRS + more);
+    assert_true(tracer.calls[SYS_recvfrom] <= 2 * PAIRS + took_ms + more);
+    assert_true(tracer.calls[SYS_ppoll] <= 2 * PAIRS + more);
+    assert_true(tracer.calls[SYS_futex] + tracer.calls[SYS_write] <= PAIRS / 10 + 2 * more);
+}
+
 static void *hand_on(void *user)
 {
     for (int i = 0; i < HANDOFFS; i++) {
@@ -88,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_pair_is_two_scripts, process_begin, process_end),
+        cmocka_unit_test_setup_teardown(test_pair_is_six_system_calls, process_begin, process_end),
         cmocka_unit_test_setup_teardown(test_handoff_is_four_scripts_at_most, process_begin, process_end),
     };
 

@@ -116,7 +116,7 @@ static void test_sim_notices_a_defect_of_a_driver(void **state)
     must_break("registers: a swap that is not atomic", NULL, MEMORY_IS_NOT_ATOMIC, "I1 I2 I4");
     must_break("registers: a conflict brings an old value", NULL, MEMORY_BRINGS_OLD, "I1 I2 I4 liveness");
     must_break("registers: reads are old", NULL, MEMORY_READS_OLD, "I1 I2 I4 liveness");
-    must_break("registers: versions that repeat", NULL, MEMORY_REPEATS_VERSIONS, "I1 I2 I4 liveness");
+    must_break("registers: versions that repeat", NULL, MEMORY_REPEATS_VERSIONS, "I1 I2 I4 I7 liveness");
     must_break_when("registers: an old copy under the same identity", NULL, MEMORY_KEEPS_IDENTITY, "I1 I2", true);
 }
 

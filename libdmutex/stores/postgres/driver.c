@@ -13,6 +13,7 @@
 
 #define LEASE_MIN_MS 500
 #define TLS_STACK ((size_t)24 * 1024)     /* of OpenSSL, called by libpq */
+#define TLS_TICK_NS (20 * DM_NS_PER_MS)   /* OpenSSL may have read an answer to its end, which poll() does not see */
 #define LOOK_TICK_NS (200 * DM_NS_PER_MS) /* for a thread that connects, if its bell is lost */
 
 /* A server that is full is asked less often than one that is gone: each try costs it a process. */
@@ -124,6 +125,7 @@ static void begin_to_greet(struct dm_postgres *postgres)
     postgres->crowded = 0;
     postgres->not_before_ns = 0;
     postgres->socket = dm_fileid_of(PQsocket(connection));
+    postgres->owned_ns = 0;
     PQsetErrorVerbosity(connection, PQERRORS_DEFAULT);
     PQsetNoticeReceiver(connection, be_quiet, NULL);
     if (PQsetnonblocking(connection, 1) != 0 || !PQenterPipelineMode(connection))
@@ -214,10 +216,8 @@ static void use_connection(struct dm_postgres *postgres)
 {
     int64_t now_ns = dm_clock_boot_ns();
 
-    if (!dm_pg_has_socket(postgres)) {
-        dm_pg_doom(postgres, false, "the program has closed the connection to PostgreSQL");
+    if (!dm_pg_check_socket(postgres))
         return;
-    }
     dm_pg_receive(postgres);
     take_notices(postgres);
     if (postgres->is_greeted && postgres->phase == DM_PG_GREETING && !postgres->is_doomed)
@@ -280,6 +280,8 @@ static void watch(struct dm_reg_driver *driver, struct dm_watch *watched)
     case DM_PG_READY:
         dm_watch_poll(watched, PQsocket(postgres->connection), POLLIN | (postgres->must_flush ? POLLOUT : 0));
         dm_watch_until(watched, patience_ends_ns(postgres));
+        if (postgres->first && PQsslInUse(postgres->connection))
+            dm_watch_until(watched, dm_clock_boot_ns() + TLS_TICK_NS);
         if (postgres->phase == DM_PG_READY)
             dm_watch_until(watched, snapshots_due_ns(postgres));
         if (postgres->is_doomed || postgres->due.first)

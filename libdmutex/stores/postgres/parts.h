@@ -131,6 +131,8 @@ void dm_pg_doom(struct dm_postgres *postgres, bool is_final, const char *format,
     __attribute__((format(printf, 3, 4)));
 /* False: the program has closed the descriptor, and may have it for a file of its own. */
 bool dm_pg_has_socket(const struct dm_postgres *postgres);
+/* The same, asked for at most once in a millisecond: false if the connection is doomed, too. */
+bool dm_pg_check_socket(struct dm_postgres *postgres);
 /* True if statements can be sent. */
 bool dm_pg_is_open(struct dm_postgres *postgres);
 
@@ -249,6 +251,7 @@ struct dm_postgres {
     struct dm_pg_connect *connect;
     PGconn *connection;
     struct dm_fileid socket; /* the program may have closed it */
+    int64_t owned_ns;        /* when that was last asked for */
     bool must_flush;
     bool is_prepared; /* the server has the statements with a name */
 

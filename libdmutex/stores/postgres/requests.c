@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "stores/postgres/parts.h"
+
+/* For so long a socket counts as ours once it was asked for. */
+#define OWN_NS DM_NS_PER_MS
 
 /* ---- items ------------------------------------------------------------------------------- */
 
@@ -72,19 +76,27 @@ void dm_pg_doom(struct dm_postgres *postgres, bool is_final, const char *format,
     va_end(values);
 }
 
-/* False: the program has closed the descriptor, and may have it for a file of its own. */
 bool dm_pg_has_socket(const struct dm_postgres *postgres)
 {
     return dm_fileid_has(&postgres->socket, PQsocket(postgres->connection));
 }
 
-bool dm_pg_is_open(struct dm_postgres *postgres)
+/* As the links of Redis do (link/session.c): the kernel is asked once in a millisecond, and not for each statement. */
+bool dm_pg_check_socket(struct dm_postgres *postgres)
 {
-    if (postgres->phase != DM_PG_READY || postgres->is_doomed)
-        return false;
+    int64_t now_ns = dm_clock_boot_ns();
+
+    if (now_ns - postgres->owned_ns < OWN_NS)
+        return true;
+    postgres->owned_ns = now_ns;
     if (!dm_pg_has_socket(postgres))
         dm_pg_doom(postgres, false, "the program has closed the connection to PostgreSQL");
     return !postgres->is_doomed;
+}
+
+bool dm_pg_is_open(struct dm_postgres *postgres)
+{
+    return postgres->phase == DM_PG_READY && !postgres->is_doomed && dm_pg_check_socket(postgres);
 }
 
 /* ---- inboxes ----------------------------------------------------------------------------- */
