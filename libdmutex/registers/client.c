@@ -153,7 +153,7 @@ static void on_tell(void *user, const void *text, size_t size)
 
     registers->traffic.messages++;
     if (dm_registers_read_notice(text, size, &notice))
-        dm_registers_take_notice(registers, &notice);
+        dm_registers_hear_notice(registers, &notice);
 }
 
 static void on_list(void *user, uint64_t ticket, const char *const *keys, int count, bool is_last, const char *reason)

@@ -14,7 +14,7 @@ void dm_reg_errand_init(struct dm_reg_errand *errand, const struct dm_reg_copy *
 {
     memset(errand, 0, sizeof *errand);
     errand->may_pause = may_pause;
-    errand->want = copy->is_known && !must_read ? DM_REG_ERRAND_APPLY : DM_REG_ERRAND_READ;
+    errand->want = copy->is_known && !copy->is_old && !must_read ? DM_REG_ERRAND_APPLY : DM_REG_ERRAND_READ;
 }
 
 enum dm_reg_errand_want dm_reg_errand_wants(const struct dm_reg_errand *errand, int64_t now_ns)
@@ -59,6 +59,7 @@ static void conflict(struct dm_reg_errand *errand, struct dm_reg_copy *copy, boo
     errand->due_ns = now_ns + pause_ns(errand, round_trip_ns, random);
     errand->is_read = is_brought;
     copy->is_known = is_brought;
+    copy->is_old = false;
     errand->want = is_brought && errand->due_ns == now_ns ? DM_REG_ERRAND_APPLY : DM_REG_ERRAND_READ;
 }
 
@@ -83,11 +84,12 @@ void dm_reg_errand_step(struct dm_reg_errand *errand, struct dm_reg_copy *copy, 
     switch (event) {
     case DM_REG_ERRAND_EV_DONE:
         copy->is_known = true;
-        copy->is_unsettled = false;
+        copy->is_old = copy->is_unsettled = false;
         errand->want = DM_REG_ERRAND_SETTLED;
         break;
     case DM_REG_ERRAND_EV_READ:
         copy->is_known = true;
+        copy->is_old = false;
         errand->is_read = true;
         errand->want = DM_REG_ERRAND_APPLY;
         break;

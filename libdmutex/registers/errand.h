@@ -28,6 +28,7 @@
 /* What this process knows about one name, beside the bytes of its copy. */
 struct dm_reg_copy {
     bool is_known;     /* there is a copy; perhaps it is old */
+    bool is_old;       /* somebody has told us of a swap since */
     bool is_unsettled; /* a swap of ours may come late (N5) */
 };
 

@@ -137,15 +137,16 @@ static unsigned bucket_of_key(const char *key)
 struct dm_reg_name *dm_registers_name(struct dm_registers *registers, const char *key)
 {
     struct dm_reg_name **row = &registers->buckets[bucket_of_key(key)], *name = *row;
+    size_t size = strlen(key) + 1;
 
     while (name && strcmp(name->key, key) != 0)
         name = name->next;
     if (name)
         return name;
-    name = calloc(1, sizeof *name);
+    name = calloc(1, sizeof *name + size);
     if (!name)
         return NULL;
-    snprintf(name->key, sizeof name->key, "%s", key);
+    memcpy(name->key, key, size);
     name->last_task = &name->tasks;
     name->next = *row;
     *row = name;
@@ -163,8 +164,32 @@ void dm_reg_name_forget(struct dm_registers *registers, struct dm_reg_name *name
         at = &(*at)->next;
     *at = name->next;
     registers->name_count--;
+    dm_reg_name_free_memory(name);
+}
+
+void dm_reg_name_free_memory(struct dm_reg_name *name)
+{
     free(name->value);
+    free(name->next_value);
+    free(name->own_notices);
     free(name);
+}
+
+static void put(struct dm_registers *registers, struct dm_reg_name *name, uint8_t *value, size_t size,
+                const struct dm_reg_version *version)
+{
+    free(name->value);
+    name->value = value;
+    name->size = size;
+    name->version = *version;
+    name->reads_wanted = dm_reg_mark_next_read(&registers->mark);
+}
+
+void dm_reg_name_put_next(struct dm_registers *registers, struct dm_reg_name *name)
+{
+    put(registers, name, name->next_value, name->next_size, &name->next_version);
+    name->next_value = NULL;
+    name->next_size = 0;
 }
 
 void dm_reg_name_put_copy(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_reg_reply *reply)
@@ -177,11 +202,7 @@ void dm_reg_name_put_copy(struct dm_registers *registers, struct dm_reg_name *na
     }
     if (reply->size)
         memcpy(value, reply->value, reply->size);
-    free(name->value);
-    name->value = value;
-    name->size = reply->size;
-    name->version = reply->version;
-    name->reads_wanted = dm_reg_mark_next_read(&registers->mark);
+    put(registers, name, value, reply->size, &reply->version);
 }
 
 /* ---- tasks ------------------------------------------------------------------------------- */

@@ -159,6 +159,15 @@ static void take_signal(struct dm_registers *registers, struct dm_reg_attempt *a
     dm_registers_tell(registers, &message);
 }
 
+void dm_registers_hear_notice(struct dm_registers *registers, const struct dm_reg_notice *notice)
+{
+    struct dm_reg_attempt *attempt = dm_registers_attempt(registers, notice->attempt);
+
+    if (attempt)
+        attempt->name->copy.is_old = true;
+    dm_registers_take_notice(registers, notice);
+}
+
 void dm_registers_take_notice(struct dm_registers *registers, const struct dm_reg_notice *notice)
 {
     struct dm_reg_attempt *attempt = dm_registers_attempt(registers, notice->attempt);

@@ -126,7 +126,9 @@ static void want_quiet(struct dm_registers *registers, const struct dm_reg_name_
 
 static void keep_own_notice(struct dm_reg_name *name, const struct dm_reg_notice *notice)
 {
-    if (name->own_notice_count < (int)(sizeof name->own_notices / sizeof name->own_notices[0]))
+    if (!name->own_notices)
+        name->own_notices = malloc(DM_REG_OWN_NOTICES * sizeof name->own_notices[0]);
+    if (name->own_notices && name->own_notice_count < DM_REG_OWN_NOTICES)
         name->own_notices[name->own_notice_count++] = *notice;
 }
 

@@ -32,11 +32,18 @@ static void unlock(struct dm_registers *registers)
 
 static struct dm_place *place(struct dm_store *store, const char *key)
 {
-    struct dm_place *place = malloc(sizeof *place);
+    char written[DM_REG_KEY_MAX + 1];
+    struct dm_place *place;
+    size_t size;
 
     (void)store;
-    if (place)
-        dm_reg_key_write(key, place->key);
+    dm_reg_key_write(key, written);
+    size = strlen(written) + 1;
+    place = malloc(sizeof *place + size);
+    if (!place)
+        return NULL;
+    place->spread = (uint32_t)dm_reg_identity_number(written);
+    memcpy(place->key, written, size);
     return place;
 }
 
@@ -51,7 +58,7 @@ static unsigned lane(struct dm_store *store, const struct dm_place *place)
 static uint32_t spread(struct dm_store *store, const struct dm_place *place)
 {
     (void)store;
-    return (uint32_t)dm_reg_identity_number(place->key);
+    return place->spread;
 }
 
 /* ---- questions --------------------------------------------------------------------------- */
@@ -358,9 +365,7 @@ static void free_names(struct dm_registers *registers)
                 name->attempts = attempt->next;
                 free(attempt);
             }
-            free(name->value);
-            free(name->next_value);
-            free(name);
+            dm_reg_name_free_memory(name);
         }
     }
 }

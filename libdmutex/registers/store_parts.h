@@ -59,7 +59,8 @@ struct dm_reg_batch {
 
 /* A place of this store: the key of its name there. */
 struct dm_place {
-    char key[DM_REG_KEY_MAX + 1];
+    uint32_t spread;
+    char key[]; /* with its end */
 };
 
 /* A message for the process. */
@@ -204,14 +205,17 @@ struct dm_reg_name {
     struct dm_reg_version next_version;
     uint8_t *next_value; /* of the swap under way */
     size_t next_size;
-    struct dm_reg_notice own_notices[8]; /* of the swap under way, to this process; the rest is found by polls */
+    struct dm_reg_notice *own_notices; /* of the swap under way, to this process; NULL: none */
     int own_notice_count;
     unsigned uses;         /* by attempts and tasks about other names */
     uint64_t reads_wanted; /* in doubt: believed once the mark has been read so often */
     struct dm_reg_task *tasks, **last_task;
     struct dm_reg_attempt *attempts;
-    char key[DM_REG_KEY_MAX + 1];
+    char key[]; /* with its end */
 };
+
+/* More notices of one swap to its own process are found by polls. */
+#define DM_REG_OWN_NOTICES 8
 
 /* Reads of keys that nobody in this process uses, for people and for the sweep. */
 struct dm_reg_look {
@@ -367,6 +371,7 @@ struct dm_registers {
     int64_t loop_due_ns; /* as the loop thread knows it */
     bool has_moved;      /* a task has gone on to another name */
     struct dm_reg_sleeper *sleepers;
+    struct dm_reg_sleeper *called;      /* one of them who is on the way to lead; NULL: none */
     bool has_leader, is_left_to_leader; /* turns.c */
     int64_t led_ns;
     struct dm_watch led;        /* what the leader waits for */
@@ -467,6 +472,12 @@ void dm_reg_name_forget(struct dm_registers *registers, struct dm_reg_name *name
 /* The value of the name is this one. */
 void dm_reg_name_put_copy(struct dm_registers *registers, struct dm_reg_name *name, const struct dm_reg_reply *reply);
 
+/* The swap under way is done: its value is the name's now. */
+void dm_reg_name_put_next(struct dm_registers *registers, struct dm_reg_name *name);
+
+/* Its tasks and attempts are the caller's. */
+void dm_reg_name_free_memory(struct dm_reg_name *name);
+
 /* What became of a try to go on with a task. */
 enum dm_reg_progress {
     DM_REG_TASK_WAITS,  /* for time, a reply, or a session */
@@ -548,8 +559,10 @@ void dm_registers_tell_about(struct dm_registers *registers, const struct dm_reg
 /* Tells the attempts what has become of sessions since the last time.  False: nothing. */
 bool dm_registers_tell_names(struct dm_registers *registers);
 
-/* Somebody tells us about an attempt. */
+/* A swap has an effect on an attempt. */
 void dm_registers_take_notice(struct dm_registers *registers, const struct dm_reg_notice *notice);
+/* The same of another process's swap: whatever is asked next about the name reads it first. */
+void dm_registers_hear_notice(struct dm_registers *registers, const struct dm_reg_notice *notice);
 
 /* ---- tasks.c ----------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/minmax.h"
@@ -324,17 +325,16 @@ static void step_errand(struct dm_registers *registers, struct dm_reg_task *task
 static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *task)
 {
     struct dm_reg_name *name = task->name;
-    struct dm_reg_notice notices[sizeof name->own_notices / sizeof name->own_notices[0]];
+    struct dm_reg_notice *notices = name->own_notices;
     int count = name->own_notice_count;
-    const struct dm_reg_reply copy = { .version = name->next_version,
-                                       .value = name->next_value,
-                                       .size = name->next_size };
 
-    memcpy(notices, name->own_notices, sizeof notices);
-    dm_reg_name_put_copy(registers, name, &copy);
+    name->own_notices = NULL;
+    name->own_notice_count = 0;
+    dm_reg_name_put_next(registers, name);
     step_errand(registers, task, DM_REG_ERRAND_EV_DONE);
     for (int i = 0; i < count; i++)
         dm_registers_take_notice(registers, &notices[i]);
+    free(notices);
 }
 
 void dm_reg_task_note_perhaps_left(struct dm_registers *registers, const struct dm_reg_task *task)

@@ -29,14 +29,16 @@ static struct dm_reg_sleeper *next_leader(const struct dm_registers *registers)
     return sleeper;
 }
 
-/* A follower becomes the leader: it looks, and finds nobody there. */
+/* A follower becomes the leader: it looks, and finds nobody there.  One that is called calls the next if it leaves. */
 static void promote(struct dm_registers *registers)
 {
     struct dm_reg_sleeper *next = next_leader(registers);
 
     dm_assert_held(DM_RANK_REGISTERS);
-    if (!registers->has_leader && next)
-        dm_self_wake(next->self);
+    if (registers->has_leader || registers->called || !next)
+        return;
+    registers->called = next;
+    dm_self_wake(next->self);
 }
 
 static void take_out(struct dm_registers *registers, struct dm_reg_sleeper *me)
@@ -47,6 +49,8 @@ static void take_out(struct dm_registers *registers, struct dm_reg_sleeper *me)
         at = &(*at)->next;
     if (*at)
         *at = me->next;
+    if (registers->called == me)
+        registers->called = NULL;
 }
 
 /* A thread in one of the two sleeps. */
@@ -66,8 +70,8 @@ static void leave(struct turn *turn)
         registers->led_ns = dm_clock_boot_ns();
     } else {
         take_out(registers, &turn->me);
+        promote(registers);
     }
-    promote(registers);
     dm_registers_close_bell(registers);
     /* The loop thread takes the descriptors back, unless it looks soon anyway. */
     if (turn->is_leader && registers->is_left_to_leader && !registers->sleepers &&
@@ -83,6 +87,7 @@ static void stop(void *user)
     dm_self_stop_listening(turn->me.self);
     dm_mutex_lock(&turn->registers->lock);
     leave(turn);
+    promote(turn->registers);
     dm_mutex_unlock(&turn->registers->lock);
     turn->registers->host.on_change(turn->registers->host.user);
 }
@@ -147,10 +152,27 @@ static void follow(struct turn *turn, const struct dm_deadline *deadline, int ca
     leave(turn);
 }
 
+/* After the sleep of a leader.  Calls the next one last, since those who have got their answers leave by themselves. */
+static void work_for_all(struct dm_registers *registers)
+{
+    bool has_followers;
+
+    dm_registers_work(registers);
+    has_followers = registers->sleepers;
+    dm_mutex_unlock(&registers->lock);
+    dm_registers_deliver(registers);
+    if (!has_followers)
+        return;
+    dm_mutex_lock(&registers->lock);
+    promote(registers);
+    dm_mutex_unlock(&registers->lock);
+}
+
 /* What is due now is done after a sleep of no time, which also takes what has come meanwhile. */
 bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline *deadline, int cancel_state)
 {
     struct turn turn = { .registers = registers, .me.self = dm_self_get() };
+    bool has_news;
 
     if (dm_self_take_post(turn.me.self))
         return true;
@@ -164,15 +186,20 @@ bool dm_registers_sleep(struct dm_registers *registers, const struct dm_deadline
             follow(&turn, deadline, cancel_state);
         else
             lead(&turn, deadline, cancel_state);
-        dm_registers_work(registers);
     } else if (!dm_registers_has_news(registers)) {
         dm_mutex_unlock(&registers->lock);
         dm_self_sleep_cancellably(turn.me.self, deadline, cancel_state);
         dm_mutex_lock(&registers->lock);
     }
     pthread_cleanup_pop(0);
-    dm_mutex_unlock(&registers->lock);
-    dm_registers_deliver(registers);
+    has_news = dm_registers_has_news(registers);
+    if (turn.is_leader) {
+        work_for_all(registers);
+    } else {
+        dm_mutex_unlock(&registers->lock);
+        if (has_news)
+            dm_registers_deliver(registers);
+    }
     return dm_self_take_post(turn.me.self);
 }
 

@@ -39,7 +39,7 @@ void dm_reg_watch_clear(struct dm_reg_watch *watch)
 
 void dm_reg_watch_forget(struct dm_reg_watch *watch, int64_t before_ns)
 {
-    for (unsigned i = 0; i < DM_REG_WATCH_BUCKETS; i++) {
+    for (unsigned i = 0; i < DM_REG_WATCH_BUCKETS && watch->count; i++) {
         struct dm_reg_watched **at = &watch->buckets[i];
 
         while (*at) {

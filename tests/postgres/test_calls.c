@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a mutex on PostgreSQL asks of the kernel: each system call of the process is counted, and nothing is timed. */
+/*
+ * What a mutex costs on PostgreSQL: system calls of the process, counted by ptrace(), statements, as the server logs
+ * them, and bytes.  Nothing is timed.
+ */
 #include "../lib/testlib.h"
 
+#include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -9,6 +14,8 @@
 #include "../registers/pgserver.h"
 
 #define PAIRS 500
+#define HANDOFFS 20
+#define HOLDS 1500
 
 /* No beat of a session in the test, unless it takes 20 s. */
 #define LONG "lease=60000"
@@ -97,10 +104,153 @@ static void test_pair_is_two_round_trips_when_nobody_else_wants_the_mutex(void *
     assert_true(sum_of(&tracer, checks) <= took_ms + ticks);
 }
 
+/* ---- statements -------------------------------------------------------------------------- */
+
+static int count_logged(const char *text)
+{
+    char path[64], line[4096];
+    int count = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/log", server->folder);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        count += strstr(line, text) != NULL;
+    fclose(file);
+    return count;
+}
+
+static struct actor *start_with(const char *name)
+{
+    struct actor *actor = actor_start_at(url);
+
+    actor_do(actor, "0", "init %s " LONG, name);
+    return actor;
+}
+
+/* Changes with each swap of the name. */
+static const char *version_of(const char *name)
+{
+    return pgserver_sql(server, "SELECT encode(version, 'hex') FROM dmutex.registers WHERE name = 'n/%s'", name);
+}
+
+/* Returns once the waiter is in the queue. */
+static void send_waiter(struct actor *actor, const char *name)
+{
+    char before[64];
+
+    snprintf(before, sizeof before, "%s", version_of(name));
+    actor_send(actor, "lock %s", name);
+    wait_until(strcmp(version_of(name), before) != 0);
+}
+
+static void hand_on(struct actor **holder, struct actor **waiter)
+{
+    for (int i = 0; i < HANDOFFS; i++) {
+        struct actor *former = *holder;
+
+        actor_do(former, "0", "unlock handed");
+        actor_expect(*waiter, "0");
+        send_waiter(former, "handed");
+        *holder = *waiter;
+        *waiter = former;
+    }
+}
+
+/*
+ * Two processes hand a mutex to and fro.  Whoever has given it back stands in line by one swap of its copy, which is
+ * new.  Whoever was granted it knows that somebody has swapped since, so its release reads first, and is not refused.
+ * The first handoffs bring the rows along with swaps, because there was a conflict at the beginning.
+ */
+static void test_handoff_is_two_swaps_a_read_and_a_notice(void **state)
+{
+    struct actor *holder, *waiter;
+    int updates, reads, tells;
+
+    (void)state;
+    pgserver_sql(server, "ALTER SYSTEM SET log_statement = 'all'");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    holder = start_with("handed");
+    waiter = start_with("handed");
+    actor_do(holder, "0", "lock handed");
+    send_waiter(waiter, "handed");
+    hand_on(&holder, &waiter);
+    updates = count_logged("execute dmutex_update");
+    reads = count_logged("execute dmutex_read");
+    tells = count_logged("execute dmutex_tell");
+    hand_on(&holder, &waiter);
+    updates = count_logged("execute dmutex_update") - updates;
+    reads = count_logged("execute dmutex_read") - reads;
+    tells = count_logged("execute dmutex_tell") - tells;
+    print_message("# for %d handoffs: %d swaps, %d reads, %d notices\n", HANDOFFS, updates, reads, tells);
+    assert_true(updates >= 2 * HANDOFFS && updates <= 2 * HANDOFFS + 2);
+    assert_true(reads <= HANDOFFS + 2);
+    assert_int_equal(tells, HANDOFFS);
+    actor_do(holder, "0", "unlock handed");
+    actor_expect(waiter, "0");
+    actor_end(holder);
+    actor_end(waiter);
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Holds names that nobody has used before.  Returns the bytes that they take while they are held. */
+static size_t hold_many(dmutex_t *mutexes, const char *group)
+{
+    size_t before = heap_bytes(), held;
+    dmutexattr_t attributes;
+    char name[64];
+
+    dmutexattr_init(&attributes);
+    for (int i = 0; i < HOLDS; i++) {
+        snprintf(name, sizeof name, "%s/%d", group, i);
+        assert_int_equal(dmutexattr_setname_np(&attributes, name), 0);
+        assert_int_equal(dmutex_init(&mutexes[i], &attributes), 0);
+        assert_int_equal(dmutex_lock(&mutexes[i]), 0);
+    }
+    held = heap_bytes() - before;
+    for (int i = 0; i < HOLDS; i++) {
+        assert_int_equal(dmutex_unlock(&mutexes[i]), 0);
+        assert_int_equal(dmutex_destroy(&mutexes[i]), 0);
+    }
+    dmutexattr_destroy(&attributes);
+    return held;
+}
+
+/* A hold takes as much as its key and value; names that are not used leave no more than a thousand copies behind. */
+static void test_many_holds_take_little_memory(void **state)
+{
+    dmutex_t *mutexes = calloc(HOLDS, sizeof *mutexes);
+    size_t held, before, after;
+
+    (void)state;
+    assert_non_null(mutexes);
+    assert_int_equal(dmutex_configure_np(url), 0);
+    held = hold_many(mutexes, "first");
+    before = heap_bytes();
+    hold_many(mutexes, "second");
+    after = heap_bytes();
+    print_message("# %zu bytes for a hold; %zd more after %d other names\n", held / HOLDS, (ssize_t)(after - before),
+                  HOLDS);
+    assert_true(held / HOLDS <= 2000);
+    assert_true(after < before + HOLDS * 80);
+    free(mutexes);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair_is_two_round_trips_when_nobody_else_wants_the_mutex),
+        cmocka_unit_test(test_handoff_is_two_swaps_a_read_and_a_notice),
+        cmocka_unit_test(test_many_holds_take_little_memory),
     };
 
     test_begin(argc, argv);

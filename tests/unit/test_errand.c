@@ -189,6 +189,25 @@ static void test_read_without_an_answer_is_repeated_after_a_pause(void **state)
     go(DM_REG_ERRAND_READ, DM_REG_ERRAND_EV_READ);
 }
 
+/* A copy that somebody has swapped since would be refused: it is read first, and then as good as any. */
+static void test_errand_reads_first_when_the_copy_is_old(void **state)
+{
+    (void)state;
+    copy.is_known = copy.is_old = true;
+    begin_release();
+    go(DM_REG_ERRAND_READ, DM_REG_ERRAND_EV_READ);
+    assert_false(copy.is_old);
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_DONE);
+    assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
+    begin_release();
+    assert_int_equal(wants(), DM_REG_ERRAND_APPLY);
+    copy.is_old = true;
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_BROUGHT);
+    assert_false(copy.is_old);
+}
+
 /* D3: what was unsettled in other data is forgotten with them. */
 static void test_nothing_is_unsettled_in_other_data(void **state)
 {
@@ -301,6 +320,7 @@ int main(void)
         TEST(test_end_of_an_attempt_writes_while_a_swap_is_unsettled),
         TEST(test_name_stays_unsettled_until_a_swap_is_done),
         TEST(test_read_without_an_answer_is_repeated_after_a_pause),
+        TEST(test_errand_reads_first_when_the_copy_is_old),
         TEST(test_nothing_is_unsettled_in_other_data),
         TEST(test_errand_reads_again_later_when_the_store_refuses),
         TEST(test_acquire_pauses_longer_after_each_conflict),

@@ -118,7 +118,7 @@ static struct dm_pg_item *item_new(uint64_t ticket, int index, const char *key)
         return NULL;
     item->ticket = ticket;
     item->index = index;
-    snprintf(item->key, sizeof item->key, "%s", key);
+    memcpy(item->key, key, strnlen(key, sizeof item->key - 1));
     return item;
 }
 
@@ -394,7 +394,8 @@ static const void *version_after(const struct dm_pg_item *item)
 static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *exchange, struct dm_pg_item *item)
 {
     uint32_t timeline = htobe32((uint32_t)postgres->timeline);
-    struct note note = note_of(postgres, exchange->count);
+    bool is_told = item->tell_count > 0;
+    struct note note = is_told ? note_of(postgres, exchange->count) : (struct note){ .name = "" };
     struct dm_pg_param params[] = {
         { item->key, (int)strlen(item->key) },
         { item->version.bytes, DM_REG_VERSION_SIZE },
@@ -406,7 +407,6 @@ static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *excha
         { note.name, (int)strlen(note.name) },
         { note.text, (int)strlen(note.text) },
     };
-    bool is_told = item->tell_count > 0;
     enum dm_pg_statement_kind kind;
 
     if (item->size == 0)
