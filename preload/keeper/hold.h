@@ -24,6 +24,7 @@ struct backing {
     bool is_there;
     struct kernel_lock lock;
     unsigned missing; /* how many checks in a row did not find the lock */
+    bool may_be_over; /* since the lock was last seen, somebody has closed the file, or unlocked one */
     struct holder known;
     bool is_known; /* during this check: `known` has the lock */
     struct witness witness;
@@ -76,7 +77,8 @@ struct hold {
     /* Used by the main loop alone. */
     struct caller *caller; /* the process that waits for the answer; NULL: none any more */
     bool is_granted, is_ending, is_joined_by_other;
-    int file_watch;
+    int file_watch;         /* -1: none */
+    bool is_surely_watched; /* this very file, and not what its path may be now */
 };
 
 /* Takes over the descriptors of the backing. */

@@ -193,6 +193,20 @@ static void leave_file(const struct hold *hold)
         watch_leave(hold->file_watch);
 }
 
+static void watch_hold(struct hold *hold)
+{
+    char path[32];
+
+    for (int i = 0; i < BACKINGS && hold->file_watch < 0; i++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", hold->backings[i].witness.file);
+        if (hold->backings[i].witness.file)
+            hold->file_watch = watch_file(path);
+    }
+    hold->is_surely_watched = hold->file_watch >= 0;
+    if (hold->file_watch < 0)
+        hold->file_watch = watch_file(hold->wish.path);
+}
+
 /*
  * A granted hold is a reason to live. One that is asking is not, but its caller is. watch_soon() is called because the
  * process may have ended during the wait, before the file was watched.
@@ -205,7 +219,7 @@ static void on_granted(void *user)
 
     life_add();
     hold->is_granted = true;
-    hold->file_watch = watch_file(hold->wish.path);
+    watch_hold(hold);
     watch_soon();
     if (caller && hold->is_ending)
         caller_dismiss(caller); /* somebody else had the file by then */
@@ -484,11 +498,27 @@ static bool is_missing_for_good(struct backing *backing, const char *path, bool 
     return false;
 }
 
+static void note_seen(struct backing *backing)
+{
+    backing->missing = 0;
+    backing->may_be_over = false;
+}
+
+/*
+ * True if the file's lock may be another one by now. A lock by flock() or of an open file ends when the file is closed
+ * for the last time, or when it is unlocked. If neither has happened, a process out of sight has it, for example one
+ * outside this container.
+ */
+static bool may_be_over(const struct hold *hold, const struct backing *backing)
+{
+    return backing->may_be_over || !hold->is_surely_watched || backing->lock.kind == LOCK_OF_PROCESS;
+}
+
 /*
  * Doubt means "still locked", because releasing too early lets two hosts in. A listed lock may be that of another file,
  * if the list cannot distinguish the two.
  */
-static bool has_ended(struct backing *backing, const struct proc_locks *locks, const char *path)
+static bool has_ended(const struct hold *hold, struct backing *backing, const struct proc_locks *locks)
 {
     bool is_listed = proc_locks_has(locks, &backing->lock), is_next_listed = proc_locks_has_next(locks, &backing->lock);
     bool is_list_sure = locks->is_readable && (is_list_complete || backing->lock.kind != LOCK_OF_FLOCK);
@@ -496,7 +526,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     enum sight sight;
 
     if (backing->is_known || (is_listed && is_distinct)) {
-        backing->missing = 0;
+        note_seen(backing);
         return false;
     }
     if (is_next_listed && is_distinct)
@@ -507,7 +537,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     if (sight == SIGHT_NONE && is_list_sure && locks->is_whole)
         return true;
     if (sight == SIGHT_HOLDER) {
-        backing->missing = 0;
+        note_seen(backing);
         return false;
     }
     switch (witness_ask(&backing->witness, backing->lock.kind)) {
@@ -515,7 +545,8 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
         is_list_needed_whole |= locks->is_cut;
         if (sight == SIGHT_UNSURE && !is_next_listed)
             backing->missing = 0;
-        if (backing->missing >= MISSING_THOUGH_LOCKED && holders_map_file(&backing->lock))
+        if (backing->missing >= MISSING_THOUGH_LOCKED &&
+            (!may_be_over(hold, backing) || holders_map_file(&backing->lock)))
             backing->missing = 0;
         return backing->missing >= MISSING_THOUGH_LOCKED;
     case WITNESS_FREE:
@@ -523,7 +554,7 @@ static bool has_ended(struct backing *backing, const struct proc_locks *locks, c
     case WITNESS_SILENT:
         break;
     }
-    return is_missing_for_good(backing, path, is_list_sure || sight == SIGHT_NONE);
+    return is_missing_for_good(backing, hold->wish.path, is_list_sure || sight == SIGHT_NONE);
 }
 
 /* The last lock stays recorded: the next caller for this file must wait until the lock has been given back. */
@@ -535,7 +566,7 @@ static void look_at(struct hold *hold, const struct proc_locks *locks)
         if (!hold->backings[i].is_there)
             continue;
         hold_look_at_voice(hold, i);
-        if (has_ended(&hold->backings[i], locks, hold->wish.path))
+        if (has_ended(hold, &hold->backings[i], locks))
             ended = i;
         else
             left++;
@@ -598,10 +629,26 @@ bool holds_look(void)
     return true;
 }
 
+static void on_closed(int number)
+{
+    for (GList *at = holds; at; at = at->next) {
+        struct hold *hold = at->data;
+
+        for (int i = 0; i < BACKINGS; i++)
+            hold->backings[i].may_be_over |= number < 0 || hold->file_watch == number;
+    }
+}
+
+void holds_on_unlock(void)
+{
+    on_closed(-1);
+    watch_soon();
+}
+
 /* Call before the library's first thread starts. */
 void holds_begin(void)
 {
     is_list_complete = proc_locks_is_complete();
-    watch_begin(holds_look);
+    watch_begin(holds_look, on_closed);
     dmutex_setlost_np(on_lost, NULL);
 }

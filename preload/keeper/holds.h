@@ -18,6 +18,9 @@ void holds_begin(void);
 /* Answers the caller once the request is decided. */
 void holds_ask(struct caller *caller, const struct wish *wish);
 
+/* A program has unlocked some file, and does not wait: checks soon. */
+void holds_on_unlock(void);
+
 /* Gives back the locks that the kernel no longer lists. False if there is nothing left to watch. */
 bool holds_look(void);
 

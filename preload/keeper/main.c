@@ -23,7 +23,6 @@
 #include "say.h"
 #include "shared/keeper_talk.h"
 #include "shared/text.h"
-#include "watch.h"
 
 #define TEXTS 10
 
@@ -118,7 +117,7 @@ static void on_question(struct caller *caller, const char *question, size_t leng
     } else if (count == 1 && strcmp(texts[0], KEEPER_LIST) == 0) {
         on_list(caller);
     } else if (count == 1 && strcmp(texts[0], "unlock") == 0) {
-        watch_soon();
+        holds_on_unlock();
         caller_dismiss(caller);
     } else if (count == 1 && strcmp(texts[0], "settle") == 0) {
         caller_answer(caller, "ok"); /* the main loop looks, or answers */

@@ -13,6 +13,7 @@
 #define USUAL_MS 200
 
 static bool (*look_fn)(void);
+static void (*closed_fn)(int number);
 static guint timer; /* 0: none */
 static unsigned interval_ms;
 static int inotify = -1; /* -1: the kernel gives none, and the timer has to do */
@@ -39,22 +40,33 @@ void watch_soon(void)
     timer = g_timeout_add(interval_ms, on_time, NULL);
 }
 
-/* Ignores the names of the files, because each check covers all holds; many closed files are one prompt. */
+/* Each check covers all holds, so many closed files are one prompt. */
 static gboolean on_event(gint fd, GIOCondition condition, gpointer user)
 {
-    char events[4096];
+    union {
+        struct inotify_event first; /* for the alignment */
+        char bytes[4096];
+    } events;
+    ssize_t got;
 
     (void)condition;
     (void)user;
-    while (read(fd, events, sizeof events) > 0)
-        continue;
+    while ((got = read(fd, &events, sizeof events)) > 0) {
+        for (ssize_t at = 0; at < got;) {
+            const struct inotify_event *event = (const void *)(events.bytes + at);
+
+            closed_fn(event->wd); /* -1: the kernel has lost some */
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    }
     watch_soon();
     return G_SOURCE_CONTINUE;
 }
 
-void watch_begin(bool (*look)(void))
+void watch_begin(bool (*look)(void), void (*closed)(int number))
 {
     look_fn = look;
+    closed_fn = closed;
     inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (inotify >= 0)
         g_unix_fd_add(inotify, G_IO_IN, on_event, NULL);

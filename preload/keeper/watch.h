@@ -5,8 +5,11 @@
 
 #include <stdbool.h>
 
-/* The function does the check; it is called as long as it returns that there is more to watch. */
-void watch_begin(bool (*look)(void));
+/*
+ * `look` does the check; it is called as long as it returns that there is more to watch. `closed` is told which files
+ * have been closed, by the numbers of watch_file(); -1: any.
+ */
+void watch_begin(bool (*look)(void), void (*closed)(int number));
 
 /* Something may have changed: checks now, and at first often. */
 void watch_soon(void);

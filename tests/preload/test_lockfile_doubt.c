@@ -174,6 +174,60 @@ static void test_a_lock_is_refused_without_proc(void **state)
     assert_true(host_has_said(c, "mount /proc where the program runs"));
 }
 
+/* A container whose first process says "ready", and ends after a line. */
+static struct job *start_empty_container(void)
+{
+    struct job *container = host_start(c, "exec unshare -p -f --mount-proc sh -c 'echo ready; read go; true'");
+
+    job_expect(container, "ready");
+    return container;
+}
+
+/* x.lock lasts until the holder has got a line. */
+static void assert_locked_by(struct job *holder, const struct job *container)
+{
+    job_expect(holder, "has");
+    make_keeper_look(container);
+    assert_true(is_held("x.lock"));
+    assert_int_equal(host_run(b, "flock -n -E 9 x.lock true"), 9);
+    job_go(holder);
+    job_expect(holder, "closed");
+    wait_until(!is_held("x.lock"));
+}
+
+/* A process in a container takes the lock for a process outside, which the container's keeper cannot see. */
+static void test_a_lock_goes_on_when_a_process_outside_has_it(void **state)
+{
+    struct job *container = start_empty_container(), *holder;
+    char script[160];
+
+    (void)state;
+    snprintf(script, sizeof script,
+             "exec 9>x.lock; nsenter -t %d -p -m -r flock 9; echo has; read go; exec 9<&-; echo closed; read go; true",
+             first_process(container));
+    holder = host_start(c, script);
+    assert_locked_by(holder, container);
+    job_finish(holder);
+    job_finish(container);
+}
+
+/* The reverse: a process outside takes the lock, and a process in the container has it from then on. */
+static void test_a_lock_goes_on_when_a_process_inside_has_it(void **state)
+{
+    struct job *container = start_empty_container(), *holder;
+    char script[240];
+
+    (void)state;
+    snprintf(script, sizeof script,
+             "mkfifo end; exec 8<&0 9>x.lock; flock 9; nsenter -F -t %d -p sh -c '(echo has; read go; exec 9<&-; echo "
+             "closed; read go; echo >end) <&8 &'; exec 9<&-; read end <end; true",
+             first_process(container));
+    holder = host_start(c, script);
+    assert_locked_by(holder, container);
+    job_finish(holder);
+    job_finish(container);
+}
+
 static void write_map(int pid, const char *name)
 {
     char path[64];
@@ -284,6 +338,8 @@ int main(int argc, char **argv)
         host_test(test_a_lock_goes_on_when_the_list_of_locks_is_hidden),
         host_test(test_a_lock_goes_on_when_the_file_is_mapped_and_closed),
         host_test(test_a_lock_is_refused_without_proc),
+        host_test(test_a_lock_goes_on_when_a_process_outside_has_it),
+        host_test(test_a_lock_goes_on_when_a_process_inside_has_it),
         host_test(test_a_lock_goes_on_in_a_user_namespace),
         host_test(test_a_lock_goes_on_when_neither_processes_nor_file_can_be_looked_at),
         host_test(test_a_lock_goes_on_when_another_file_has_the_same_identity),
