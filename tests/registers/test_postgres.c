@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The driver of PostgreSQL, on a server of its own. */
 #include <dlfcn.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -408,6 +409,25 @@ static void test_admin_ends_the_statement_or_the_session(void **state)
     asker_end(asker);
 }
 
+#define BREAKS 20
+
+/* A connection that the server breaks off is freed: libpq has closed its socket by itself */
+static void test_broken_connections_leave_no_memory(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    size_t used = 0;
+
+    (void)state;
+    for (int i = 0; i <= BREAKS; i++) {
+        pgserver_sql(server, "SELECT pg_terminate_backend(%d)", backend_of(asker));
+        asker_until(asker, asker->ready == i + 2);
+        if (i == 0)
+            used = mallinfo2().uordblks;
+    }
+    assert_true(mallinfo2().uordblks <= used + (size_t)BREAKS * 8192); /* a connection has 33 KiB */
+    asker_end(asker);
+}
+
 /* The data of a server that was killed are all there, and are known again */
 static void test_killed_server_keeps_its_identity(void **state)
 {
@@ -620,6 +640,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_failed_commit_is_not_done),
         cmocka_unit_test(test_swap_without_an_answer_is_unknown_and_may_come_late),
         cmocka_unit_test(test_admin_ends_the_statement_or_the_session),
+        cmocka_unit_test(test_broken_connections_leave_no_memory),
         cmocka_unit_test(test_killed_server_keeps_its_identity),
         cmocka_unit_test(test_crash_without_durable_commits_is_another_identity),
         cmocka_unit_test(test_new_epoch_ends_swaps_of_the_old_one),

@@ -26,12 +26,18 @@
 
 /* ---- the end of a connection ------------------------------------------------------------- */
 
-/* Without an answer to anything. PQfinish() would close a number that may be the program's now. */
+/* False: PQfinish() would close a number that may be the program's now. libpq has closed a broken socket by itself. */
+static bool may_finish(const struct dm_postgres *postgres)
+{
+    return PQsocket(postgres->connection) < 0 || dm_pg_has_socket(postgres);
+}
+
+/* Without an answer to anything. */
 static void close_connection(struct dm_postgres *postgres)
 {
     if (postgres->connect)
         dm_pg_connect_abandon(postgres->connect);
-    if (postgres->connection && dm_pg_has_socket(postgres))
+    if (postgres->connection && may_finish(postgres))
         PQfinish(postgres->connection);
     postgres->connect = NULL;
     postgres->connection = NULL;
