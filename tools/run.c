@@ -256,11 +256,13 @@ static void keep(void *user, const struct dm_seen *seen)
     *(struct seen *)user = seen_copy(seen);
 }
 
+/* If nobody holds the lock by now, the library's sentence tells how it was at the deadline. */
 static void tell_holder(const struct job *job)
 {
-    char name[SAY_NAME_ROOM], party[SEEN_PARTY_ROOM], time[SAY_TIME_ROOM], key[DM_MUTEX_KEY_ROOM];
+    char name[SAY_NAME_ROOM], party[SEEN_PARTY_ROOM], time[SAY_TIME_ROOM], key[DM_MUTEX_KEY_ROOM], sentence[512];
     struct seen seen = { 0 };
 
+    snprintf(sentence, sizeof sentence, "%s", dmutex_strerror_np());
     snprintf(key, sizeof key, "n%s", job->name);
     if (dm_view_one(key, 0, keep, &seen) != 0) {
         tool_failed(job->name);
@@ -270,7 +272,7 @@ static void tell_holder(const struct job *job)
         say("%s: not acquired within %g s: held for %s by %s", say_name(job->name, name), job->patience_s,
             say_time(seen.data.info.held_ms, time), seen_holder(&seen, party));
     else
-        say("%s: not acquired within %g s: others held it; it is free now", say_name(job->name, name), job->patience_s);
+        say("%s: %s", say_name(job->name, name), sentence);
     seen_clear(&seen);
 }
 

@@ -172,7 +172,10 @@ void dm_session_fail_address(struct dm_session *session, int error)
     if (session->has_reached)
         dm_session_fail_as_noted(session);
     else
-        dm_session_fail(session, "cannot be opened (%s)", dm_text_error(error));
+        dm_session_fail(session, "cannot be opened (%s)%s", dm_text_error(error),
+                        error == EAFNOSUPPORT ? ": allow AF_UNIX, or AF_INET and AF_INET6, as in "
+                                                "RestrictAddressFamilies= of the program's unit"
+                                              : "");
 }
 
 /*

@@ -92,6 +92,10 @@ static void test_wrong_place_is_told(void **state)
     command_run("DMUTEX_URL='postgresql:///x?host=/nowhere&user=postgres' exec $dmutex run -w 1 fault true");
     assert_status(69);
     assert_errors("cannot reach PostgreSQL at /nowhere");
+    assert_errors("failed: No such file or directory");
+    command_run("DMUTEX_URL=postgresql://127.0.0.1:1/x exec $dmutex run -w 1 fault true");
+    assert_status(69);
+    assert_errors("failed: Connection refused");
 }
 
 /* A standby cannot keep locks */

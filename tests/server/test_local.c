@@ -633,24 +633,30 @@ static void test_calls_wait_when_no_process_can_be_made(void **state)
 }
 
 /* As in a unit with RestrictAddressFamilies=. */
-static void test_calls_say_enolck_when_a_process_may_make_no_unix_socket(void **state)
+static void assert_sentence_without_sockets(const char *url, const char *words)
 {
     dmutex_t mutex;
-    pid_t pid;
+    pid_t pid = keeper_fork();
 
-    (void)state;
-    if (IS_THREAD_SANITIZED)
-        return; /* the forked child starts threads */
-    pid = keeper_fork();
     if (pid == 0) {
-        if (putenv(local_dir) || setenv("DMUTEX_URL", "local:", 1) || !filter_refuse(SYS_socket, EAFNOSUPPORT) ||
-            dmutex_init_np(&mutex, "local/none", NULL))
+        if (putenv(local_dir) || setenv("DMUTEX_URL", url, 1) || setenv("DMUTEX_ONDOWN", "fail", 1) ||
+            !filter_refuse(SYS_socket, EAFNOSUPPORT) || dmutex_init_np(&mutex, "local/none", NULL))
             _exit(99);
         if (dmutex_lock(&mutex) != ENOLCK)
             _exit(1);
-        _exit(strstr(dmutex_strerror_np(), "allow AF_UNIX, as in RestrictAddressFamilies=") ? 0 : 2);
+        _exit(strstr(dmutex_strerror_np(), words) ? 0 : 2);
     }
     assert_int_equal(keeper_reap(pid), 0);
+}
+
+static void test_calls_say_enolck_when_a_process_may_make_no_socket(void **state)
+{
+    (void)state;
+    if (IS_THREAD_SANITIZED)
+        return; /* the forked child starts threads */
+    assert_sentence_without_sockets("local:", "allow AF_UNIX, as in RestrictAddressFamilies=");
+    assert_sentence_without_sockets("unix:///nowhere/s", "allow AF_UNIX");
+    assert_sentence_without_sockets("redis://127.0.0.1:1", "AF_INET and AF_INET6, as in RestrictAddressFamilies=");
 }
 
 /* Which folder a relative path means would depend on where a process is. */
@@ -697,7 +703,7 @@ int main(int argc, char **argv)
         LOCAL_TEST(test_calls_say_enolck_when_no_server_is_installed),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_not_safe),
         LOCAL_TEST(test_calls_wait_when_no_process_can_be_made),
-        LOCAL_TEST(test_calls_say_enolck_when_a_process_may_make_no_unix_socket),
+        LOCAL_TEST(test_calls_say_enolck_when_a_process_may_make_no_socket),
         LOCAL_TEST(test_calls_say_enolck_when_the_folder_is_relative),
         LOCAL_TEST(test_calls_say_enolck_when_the_folders_name_is_too_long),
     };

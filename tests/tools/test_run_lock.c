@@ -235,6 +235,9 @@ static void test_run_says_why_when_the_server_is_in_its_grace(void **state)
     command_run("DMUTEX_URL='unix://%s' exec $dmutex run -n --lease 3600000 t/x touch $F/ran", server->path);
     assert_status(75);
     assert_errors("the server has just started");
+    command_run("DMUTEX_URL='unix://%s' exec $dmutex run -w 2 --lease 3600000 t/x touch $F/ran", server->path);
+    assert_status(75);
+    assert_errors("dmutex: t/x: Timed out waiting for the mutex: the server has just started and grants nothing");
     command_run("DMUTEX_URL='unix://%s' exec $dmutex run -nq --lease 3600000 t/x touch $F/ran", server->path);
     assert_status(75);
     assert_string_equal(ran.errors, "");

@@ -27,19 +27,22 @@ static void find_state(const char *text, char ret_state[DM_PG_STATE_ROOM])
     }
 }
 
-/* One line of the text, without the file and line of the server's source. */
+/*
+ * One line of the text: the last one, because of several hosts the last one counts. Lines with the file and line of the
+ * server's source, and those that continue a line after a tab, such as "Is the server running …", are left out.
+ */
 static void take_line(const char *text, char line[TOLD_MAX + 1])
 {
-    const char *begin = text, *end;
+    const char *begin = text, *next;
     size_t length;
 
-    for (;;) { /* the last line that says something: of several hosts, the last one */
-        end = begin + strcspn(begin, "\n");
-        if (!*end || !end[1] || strncmp(end + 1, "LOCATION", 8) == 0)
-            break;
-        begin = end + 1;
+    for (const char *at = text; *at; at = next) {
+        next = at + strcspn(at, "\n");
+        next += *next == '\n';
+        if (*at != '\t' && strncmp(at, "LOCATION", 8) != 0)
+            begin = at;
     }
-    length = (size_t)(end - begin);
+    length = strcspn(begin, "\n");
     snprintf(line, TOLD_MAX + 1, "%.*s", length < TOLD_MAX ? (int)length : TOLD_MAX, begin);
     dm_text_clean(line);
 }
