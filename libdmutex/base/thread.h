@@ -26,4 +26,10 @@ void dm_thread_allocate_first(void);
  */
 bool dm_thread_has_stack(size_t bytes);
 
+/*
+ * What OpenSSL may need to send or receive.  Over twice what was measured: 8 KiB in OpenSSL 3.0, 10 KiB in 3.6 on a
+ * processor with AVX-512.
+ */
+#define DM_OPENSSL_STACK ((size_t)24 * 1024)
+
 #endif

@@ -622,16 +622,13 @@ void dm_tls_free(struct dm_tls *tls)
 
 /* ---- stack -------------------------------------------------------------------------------- */
 
-/* Twice what OpenSSL 3.0 was measured to need for a record, or for session tickets that a read may meet. */
-#define STACK_NEEDED ((size_t)12 * 1024)
-
 /*
  * A thread may have only PTHREAD_STACK_MIN bytes; in a wait on a condition, what is left is too little for OpenSSL.
  * Such a thread writes into the pipe's buffer and waits, and the loop thread sends and receives.
  */
 bool dm_tls_has_stack(void)
 {
-    return dm_thread_has_stack(STACK_NEEDED);
+    return dm_thread_has_stack(DM_OPENSSL_STACK);
 }
 
 /* ---- use --------------------------------------------------------------------------------- */

@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "base/minmax.h"
+#include "base/thread.h"
 #include "config.h"
 #include "stores/postgres/parts.h"
 
 #define LEASE_MIN_MS 500
-#define TLS_STACK ((size_t)24 * 1024)     /* of OpenSSL, called by libpq */
 #define TLS_TICK_NS (20 * DM_NS_PER_MS)   /* OpenSSL may have read an answer to its end, which poll() does not see */
 #define LOOK_TICK_NS (200 * DM_NS_PER_MS) /* for a thread that connects, if its bell is lost */
 
@@ -263,11 +263,12 @@ static void turn(struct dm_reg_driver *driver)
     }
 }
 
+/* A connection that is still being made may turn out to have TLS, and the turn that finds it ready sends at once. */
 static size_t stack(const struct dm_reg_driver *driver)
 {
     const struct dm_postgres *postgres = (const struct dm_postgres *)driver;
 
-    return postgres->connection && PQsslInUse(postgres->connection) ? TLS_STACK : 0;
+    return postgres->connection && !PQsslInUse(postgres->connection) ? 0 : DM_OPENSSL_STACK;
 }
 
 static void watch(struct dm_reg_driver *driver, struct dm_watch *watched)
