@@ -369,13 +369,23 @@ enum dm_reg_progress dm_reg_task_finish_attempt_with(struct dm_registers *regist
     return dm_reg_task_finish_attempt(registers, task);
 }
 
-struct dm_reg_task *dm_reg_attempt_find_release(const struct dm_reg_attempt *attempt)
+static struct dm_reg_task *find_task(const struct dm_reg_attempt *attempt, enum dm_reg_act act)
 {
     struct dm_reg_task *task = attempt->name->tasks;
 
-    while (task && (task->attempt != attempt || task->act != DM_REG_RELEASE))
+    while (task && (task->attempt != attempt || task->act != act))
         task = task->next;
     return task;
+}
+
+struct dm_reg_task *dm_reg_attempt_find_release(const struct dm_reg_attempt *attempt)
+{
+    return find_task(attempt, DM_REG_RELEASE);
+}
+
+struct dm_reg_task *dm_reg_attempt_find_claim(const struct dm_reg_attempt *attempt)
+{
+    return find_task(attempt, DM_REG_CLAIM);
 }
 
 /* The last of the name's tasks. */
@@ -456,7 +466,7 @@ enum dm_reg_progress dm_reg_task_refuse(struct dm_registers *registers, struct d
     if (task->binder)
         dm_reg_task_refuse(registers, task->binder, verdict, reason);
     dm_reg_task_answer(registers, task, task->answer.verdict == DM_SAYS_NOTHING ? NULL : reason);
-    if (task->act == DM_REG_RELEASE) { /* it stays owed */
+    if (task->act == DM_REG_RELEASE || task->act == DM_REG_CLAIM) { /* owed, or certain still: it is tried again */
         dm_reg_errand_refused(&task->errand, dm_clock_boot_ns() + REFUSED_NS);
         return DM_REG_TASK_WAITS;
     }

@@ -63,7 +63,10 @@ static bool take_acquire(struct dm_registers *registers, struct dm_reg_name *nam
     return true;
 }
 
-/* A release that is owed already gets somebody who waits for it. */
+/*
+ * A release that is owed already gets somebody who waits for it.  One that takes the place of a claim may find nothing
+ * to release, and was no loss for that: the hold was certain (D4).
+ */
 static bool take_release(struct dm_registers *registers, struct dm_reg_attempt *attempt,
                          const struct dm_question *question, struct dm_reg_batch *batch, int index)
 {
@@ -78,10 +81,13 @@ static bool take_release(struct dm_registers *registers, struct dm_reg_attempt *
         task->answer = (struct dm_answer){ .verdict = DM_SAYS_NOTHING };
         dm_reg_task_answer(registers, task, NULL);
     } else {
+        bool was_certain = dm_reg_attempt_find_claim(attempt) && dm_reg_attempt_is_certain(attempt);
+
         dm_reg_attempt_supersede(registers, attempt);
         task = dm_reg_task_add(registers, attempt->name, DM_REG_RELEASE, attempt, 0);
         if (!task)
             return false;
+        task->is_unanswered = was_certain;
         task->end = question->release.end;
         task->held_ms = question->release.held_ms;
     }

@@ -158,7 +158,7 @@ struct dm_reg_task {
     int64_t asked_ns; /* RENEW: its answer must prove a later beat */
     bool is_anonymous;
     bool is_over;                  /* by the answer, so is the attempt */
-    bool is_unanswered;            /* one of its swaps had no answer */
+    bool is_unanswered;            /* one of its swaps had no answer; RELEASE: or a claim that it took the place of */
     bool is_dropped;               /* its request is under way, and nothing follows it */
     bool is_claiming;              /* CLAIM: sent, so the value may name the new session */
     struct dm_reg_own *claimer;    /* CLAIM: the new session */
@@ -456,6 +456,9 @@ struct dm_reg_ref dm_reg_attempt_ref(const struct dm_reg_attempt *attempt);
 
 /* A release that is asked for already, or NULL. */
 struct dm_reg_task *dm_reg_attempt_find_release(const struct dm_reg_attempt *attempt);
+
+/* D4: the task that puts its hold into the new data, or NULL. */
+struct dm_reg_task *dm_reg_attempt_find_claim(const struct dm_reg_attempt *attempt);
 
 /* From now on it is the store's business to release the attempt, whether or not somebody asks for it again (N5). */
 void dm_reg_attempt_owe(struct dm_registers *registers, struct dm_reg_attempt *attempt, enum dm_end end);

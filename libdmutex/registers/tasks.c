@@ -137,15 +137,15 @@ static enum dm_reg_progress apply(struct dm_registers *registers, struct dm_reg_
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-/* A hold can be given back in the new data once it is there. */
-static bool is_being_claimed(struct dm_registers *registers, uint64_t number)
+/* D4: before a hold is claimed, it proves nothing that the new data do not name it. */
+static bool awaits_claim(struct dm_registers *registers, const struct dm_reg_task *task)
 {
-    const struct dm_reg_attempt *attempt = dm_registers_attempt(registers, number);
-    const struct dm_reg_task *task = attempt ? attempt->name->tasks : NULL;
+    const struct dm_reg_attempt *leaving = dm_registers_attempt(registers, task->leaving);
 
-    while (task && (task->attempt != attempt || task->act != DM_REG_CLAIM))
-        task = task->next;
-    return task != NULL;
+    if (task->act == DM_REG_CLAIM)
+        return false;
+    return (task->attempt && dm_reg_attempt_find_claim(task->attempt)) ||
+           (leaving && task->act == DM_REG_WAIT && dm_reg_attempt_find_claim(leaving));
 }
 
 /* D4: a hold that is no longer certain is not claimed.  A claim that is late already is taken back by a release. */
@@ -168,12 +168,12 @@ static enum dm_reg_progress go_on(struct dm_registers *registers, struct dm_reg_
 {
     if (!registers->is_ready || task->name->under_way)
         return DM_REG_TASK_WAITS;
+    if (awaits_claim(registers, task))
+        return DM_REG_TASK_WAITS;
     if (is_answered_by_session(registers, task))
         return DM_REG_TASK_IS_GONE;
     if (task->act == DM_REG_CLAIM && !dm_reg_attempt_is_certain(task->attempt)) /* D4: only a certain hold is claimed */
         return give_claim_up(registers, task);
-    if (task->leaving && task->act == DM_REG_WAIT && is_being_claimed(registers, task->leaving))
-        return DM_REG_TASK_WAITS;
     switch (dm_reg_errand_wants(&task->errand, dm_clock_boot_ns())) {
     case DM_REG_ERRAND_READ:
         return send_read(registers, task);

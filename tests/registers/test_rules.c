@@ -459,6 +459,179 @@ static void test_hold_is_not_claimed_after_certainty(void **state)
     assert_int_equal(count_keys(NAME), 0);
 }
 
+/* ---- claims ------------------------------------------------------------------------------- */
+
+/* No lease ends in these tests. */
+#define CLAIM_LEASE_MS 60000
+
+static void keep_answer(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    struct dm_answer *kept = user;
+
+    (void)refusal;
+    assert_int_equal(count, 1);
+    assert_non_null(answers);
+    *kept = answers[0];
+}
+
+/* Asks, and turns the process until the answer is there. */
+static enum dm_verdict ask_without_sleep(struct process *process, enum dm_op op, uint64_t attempt, enum dm_mark mark)
+{
+    struct dm_question question = process_question(process, op, attempt);
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    question.request.sent_ns = 0; /* any beat proves the hold */
+    if (op == DM_OP_RENEW)
+        question.renew.mark = mark;
+    assert_true(dm_store_submit(process->store, &question, 1, keep_answer, &answer));
+    until(process, answer.verdict != DM_SAYS_NOTHING);
+    return answer.verdict;
+}
+
+static struct dm_reg_task *claim_of(struct process *process, uint64_t attempt)
+{
+    struct dm_reg_task *task = find(process, attempt) ? find(process, attempt)->name->tasks : NULL;
+
+    while (task && (task->act != DM_REG_CLAIM || task->attempt != find(process, attempt)))
+        task = task->next;
+    return task;
+}
+
+static const struct dm_reg_driver_ops *memory_ops;
+static bool stalls; /* the server does nothing from the next swap of the name on */
+static bool forgets_sessions;
+static int forgotten; /* sessions that the driver did not send */
+
+static bool swap_or_stall(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count)
+{
+    if (stalls && strcmp(items->key, NAME) == 0)
+        memory_stall(process_memory, dm_clock_boot_ns() + LONG_NS);
+    if (forgets_sessions && items->key[0] == 's') {
+        forgotten++;
+        return false;
+    }
+    return memory_ops->swap(driver, ticket, items, count);
+}
+
+static struct dm_reg_driver *make_stalling(void *user, const struct dm_reg_client *client,
+                                           char ret_reason[DM_REASON_ROOM])
+{
+    static struct dm_reg_driver_ops ops;
+    struct dm_reg_driver *driver = memory_open(process_memory, client);
+
+    (void)user;
+    (void)ret_reason;
+    memory_ops = driver->ops;
+    ops = *memory_ops;
+    ops.swap = swap_or_stall;
+    driver->ops = &ops;
+    return driver;
+}
+
+static void go_on(void)
+{
+    stalls = false;
+    process_jump(LONG_NS);
+}
+
+/* A holder whose store will have other data in its next turns. */
+static struct process *start_holder(enum dm_mark mark, uint64_t *ret_attempt)
+{
+    struct process *process;
+    struct dm_question question;
+
+    stalls = forgets_sessions = false;
+    forgotten = 0;
+    process_driver = make_stalling;
+    process = start(0);
+    process_driver = NULL;
+    *ret_attempt = process_next_attempt(process);
+    question = process_question(process, DM_OP_ACQUIRE, *ret_attempt);
+    question.lease_ms = CLAIM_LEASE_MS;
+    assert_int_equal(process_ask(process, &question).verdict, DM_SAYS_OWNED);
+    if (mark != DM_MARK_NONE)
+        assert_int_equal(ask_without_sleep(process, DM_OP_RENEW, *ret_attempt, mark), DM_SAYS_OWNED);
+    dm_registers_of(process->store)->mark.is_trusting = false;
+    memory_restart(process_memory, MEMORY_LOSES, 0);
+    return process;
+}
+
+/* Its claim has been sent, and the server does nothing before go_on(). */
+static struct process *start_claiming(uint64_t *ret_attempt)
+{
+    struct process *process = start_holder(DM_MARK_NONE, ret_attempt);
+
+    stalls = true;
+    until(process, claim_of(process, *ret_attempt) && claim_of(process, *ret_attempt)->is_claiming);
+    return process;
+}
+
+/* The name changes before the claim is executed: others may stand in line, or leave it. */
+static void change_name(void)
+{
+    struct dm_reg_writer writer;
+    struct dm_reg_name_value value;
+    uint8_t bytes[256];
+
+    dm_reg_writer_init(&writer);
+    dm_reg_name_init(&value);
+    value.version = dm_reg_writer_next(&writer);
+    value.identity = 1;
+    memory_put(process_memory, NAME, bytes, dm_reg_name_encode(&value, bytes, sizeof bytes));
+}
+
+/* D4: the new data never name the hold, because its claim met a conflict; but it was certain all the time. */
+static void test_release_that_overtakes_the_claim_is_no_loss(void **state)
+{
+    uint64_t attempt;
+    struct process *one = start_claiming(&attempt);
+
+    (void)state;
+    change_name();
+    go_on();
+    assert_int_equal(ask_without_sleep(one, DM_OP_RELEASE, attempt, DM_MARK_NONE), DM_SAYS_DONE);
+    assert_null(find(one, attempt));
+}
+
+/* D4: the claim waits for its session, and the data do not name the hold yet. */
+static void test_renewal_waits_for_the_claim(void **state)
+{
+    uint64_t attempt;
+    struct process *one = start_holder(DM_MARK_TELL, &attempt);
+    struct dm_question renewal = process_question(one, DM_OP_RENEW, attempt);
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    (void)state;
+    renewal.renew.mark = DM_MARK_TELL;
+    renewal.request.sent_ns = 0;
+    forgets_sessions = true;
+    until(one, forgotten > 0);
+    assert_true(dm_store_submit(one->store, &renewal, 1, keep_answer, &answer));
+    until(one, forgotten > 2);
+    assert_int_equal(answer.verdict, DM_SAYS_NOTHING);
+    forgets_sessions = false;
+    until(one, answer.verdict != DM_SAYS_NOTHING);
+    assert_int_equal(answer.verdict, DM_SAYS_OWNED);
+    assert_null(claim_of(one, attempt));
+}
+
+/* D4: a hold that is certain is claimed until the store takes the claim. */
+static void test_claim_is_repeated_after_a_refusal(void **state)
+{
+    uint64_t attempt;
+    struct process *one = start_claiming(&attempt);
+
+    (void)state;
+    memory_faults(process_memory)->is_full = true;
+    go_on();
+    until(one, !claim_of(one, attempt) || !find(one, attempt)->name->under_way);
+    assert_non_null(claim_of(one, attempt));
+    memory_faults(process_memory)->is_full = false;
+    until(one, !claim_of(one, attempt));
+    assert_int_equal(ask_without_sleep(one, DM_OP_RENEW, attempt, DM_MARK_NONE), DM_SAYS_OWNED);
+    assert_int_equal(count_keys(NAME), 1);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, process_begin, process_end)
 
 int main(void)
@@ -479,6 +652,9 @@ int main(void)
         TEST(test_owed_release_is_not_done_in_other_data),
         TEST(test_nothing_counts_when_the_data_are_others),
         TEST(test_hold_is_not_claimed_after_certainty),
+        TEST(test_release_that_overtakes_the_claim_is_no_loss),
+        TEST(test_renewal_waits_for_the_claim),
+        TEST(test_claim_is_repeated_after_a_refusal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
