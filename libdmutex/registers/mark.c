@@ -61,6 +61,8 @@ static int64_t quiet_ns(const struct dm_reg_mark_watch *mark)
 {
     if (mark->quiet_ms >= mark->wanted_ms)
         return DM_NEVER;
+    if (mark->is_trusting)
+        return 0;
     return mark->since_ns + (int64_t)mark->wanted_ms * DM_NS_PER_MS;
 }
 

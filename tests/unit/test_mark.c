@@ -122,6 +122,21 @@ static void test_mark_of_trusted_data_is_quiet_at_once(void **state)
     assert_int_equal(dm_reg_mark_due_ns(&mark), DM_NEVER);
 }
 
+/* D2: the same where others have written the mark, who do not trust the data. */
+static void test_mark_of_others_is_quiet_at_once_for_whoever_trusts(void **state)
+{
+    (void)state;
+    mark.is_trusting = true;
+    dm_reg_mark_begin(&mark, "mine");
+    send(DM_REG_MARK_READ, 0);
+    find("mine", LEASE_MS - 1, 1, 10);
+    assert_int_equal(dm_reg_mark_due_ns(&mark), DM_NEVER);
+    dm_reg_mark_doubt(&mark, LEASE_MS);
+    send(DM_REG_MARK_SWAP, 10);
+    step(DM_REG_MARK_EV_DONE, 2, 20);
+    assert_true(dm_reg_mark_quiet_ms(&mark) > UINT32_MAX);
+}
+
 /* D2: the mark that others have made anew, after a loss of all data under the same identity, counts from now. */
 static void test_mark_with_another_version_counts_from_now(void **state)
 {
@@ -222,6 +237,7 @@ int main(void)
         TEST(test_mark_of_these_data_is_believed),
         TEST(test_mark_becomes_quiet_after_a_lease_with_one_version),
         TEST(test_mark_of_trusted_data_is_quiet_at_once),
+        TEST(test_mark_of_others_is_quiet_at_once_for_whoever_trusts),
         TEST(test_mark_with_another_version_counts_from_now),
         TEST(test_mark_that_was_gone_counts_from_now),
         TEST(test_doubt_needs_a_read_that_was_sent_afterwards),
