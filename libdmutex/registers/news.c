@@ -9,29 +9,27 @@
 
 static bool answer_renewal(struct dm_registers *registers, const struct dm_reg_renewal *renewal);
 
-void dm_registers_push_renewal(struct dm_registers *registers, struct dm_reg_batch *batch, int index, uint64_t attempt,
-                               int64_t asked_ns, bool has_waiter)
+void dm_registers_push_renewal(struct dm_registers *registers, const struct dm_reg_renewal *renewal)
 {
-    struct dm_reg_renewal *renewal = malloc(sizeof *renewal);
     const struct dm_answer nothing = { .verdict = DM_SAYS_NOTHING };
+    struct dm_reg_renewal *pushed;
 
-    if (!renewal) {
-        dm_registers_answer(registers, batch, index, &nothing, NULL);
+    if (answer_renewal(registers, renewal))
+        return;
+    pushed = malloc(sizeof *pushed);
+    if (!pushed) {
+        dm_registers_answer(registers, renewal->batch, renewal->index, &nothing, NULL);
         return;
     }
-    *renewal = (struct dm_reg_renewal){ .next = registers->renewals,
-                                        .attempt = attempt,
-                                        .asked_ns = asked_ns,
-                                        .has_waiter = has_waiter,
-                                        .batch = batch,
-                                        .index = index };
-    if (answer_renewal(registers, renewal))
-        free(renewal);
-    else
-        registers->renewals = renewal;
+    *pushed = *renewal;
+    pushed->next = registers->renewals;
+    registers->renewals = pushed;
 }
 
-/* No request: the session's beats keep the hold.  NOTHING: the beat that proves it is still to come. */
+/*
+ * No request: the session's beats keep the hold.  NOTHING: the beat that proves it is still to come.  After a loss of
+ * data a hold is as certain as before; a thread that awaits more learns what becomes of the claim.
+ */
 static struct dm_answer renewal_answer(struct dm_registers *registers, const struct dm_reg_renewal *renewal)
 {
     const struct dm_reg_attempt *attempt = dm_registers_attempt(registers, renewal->attempt);
@@ -41,7 +39,8 @@ static struct dm_answer renewal_answer(struct dm_registers *registers, const str
     if (!session || !attempt->is_hold || !dm_reg_attempt_is_certain(attempt))
         return answer;
     answer.verdict = DM_SAYS_NOTHING;
-    if (session->phase == DM_REG_SESSION_LIVE && session->proved_ns < renewal->asked_ns)
+    if (session->phase == DM_REG_SESSION_LIVE ? session->proved_ns < renewal->asked_ns
+                                              : renewal->is_awaited && dm_reg_attempt_find_claim(attempt))
         return answer;
     answer.verdict = DM_SAYS_OWNED;
     answer.token = attempt->token;
@@ -87,8 +86,9 @@ void dm_registers_renew_all(struct dm_registers *registers)
 {
     struct dm_reg_renewal **at = &registers->renewals;
 
-    if (!has_beaten(registers))
+    if (!has_beaten(registers) && !registers->has_claimed)
         return;
+    registers->has_claimed = false;
     while (*at) {
         struct dm_reg_renewal *renewal = *at;
 

@@ -99,13 +99,31 @@ static bool take_release(struct dm_registers *registers, struct dm_reg_attempt *
     return true;
 }
 
+/* The session beats at once, and so does the one that the hold is being claimed for. */
+static void await_beat(const struct dm_reg_attempt *attempt, int64_t asked_ns)
+{
+    const struct dm_reg_task *claim = dm_reg_attempt_find_claim(attempt);
+    int64_t now_ns = dm_clock_boot_ns();
+
+    if (attempt->own)
+        dm_reg_session_await_beat(&attempt->own->session, asked_ns, now_ns);
+    if (claim && claim->claimer)
+        dm_reg_session_await_beat(&claim->claimer->session, asked_ns, now_ns);
+}
+
 static bool take_renew(struct dm_registers *registers, struct dm_reg_attempt *attempt,
                        const struct dm_question *question, struct dm_reg_batch *batch, int index)
 {
     struct dm_reg_task *task;
 
+    if (attempt && question->renew.is_awaited)
+        await_beat(attempt, question->request.sent_ns);
     if (!attempt || !attempt->is_hold || (question->renew.mark == DM_MARK_NONE && attempt->mark == DM_MARK_NONE)) {
-        dm_registers_push_renewal(registers, batch, index, question->attempt, question->request.sent_ns, false);
+        dm_registers_push_renewal(registers, &(struct dm_reg_renewal){ .attempt = question->attempt,
+                                                                       .asked_ns = question->request.sent_ns,
+                                                                       .is_awaited = question->renew.is_awaited,
+                                                                       .batch = batch,
+                                                                       .index = index });
         return true;
     }
     task = dm_reg_task_add(registers, attempt->name, DM_REG_MARK, attempt, 0);
@@ -113,6 +131,7 @@ static bool take_renew(struct dm_registers *registers, struct dm_reg_attempt *at
         return false;
     task->mark = question->renew.mark;
     task->asked_ns = question->request.sent_ns;
+    task->is_awaited = question->renew.is_awaited;
     task->batch = batch;
     task->index = index;
     return true;

@@ -65,6 +65,12 @@ void dm_reg_session_refer(struct dm_reg_session *session, int references, int ho
     session->holds = (unsigned)dm_max64(0, (int64_t)session->holds + holds);
 }
 
+/* A moment that is still to come would be awaited by one beat after the other. */
+void dm_reg_session_await_beat(struct dm_reg_session *session, int64_t asked_ns, int64_t now_ns)
+{
+    session->wanted_ns = dm_max64(session->wanted_ns, dm_min64(asked_ns, now_ns));
+}
+
 static int64_t lease_ns(const struct dm_reg_session *session)
 {
     return session->id.lease_ms * DM_NS_PER_MS;
@@ -98,7 +104,7 @@ bool dm_reg_session_may_refer(const struct dm_reg_session *session, int64_t now_
 /* When the next beat is due: S10, nobody beats for nothing. */
 static int64_t beat_ns(const struct dm_reg_session *session)
 {
-    if (session->is_needed)
+    if (session->is_needed || session->proved_ns < session->wanted_ns)
         return 0;
     return session->references ? session->proved_ns + lease_ns(session) / 3 : DM_NEVER;
 }

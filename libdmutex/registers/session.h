@@ -76,6 +76,7 @@ struct dm_reg_session {
     enum dm_reg_session_want under_way; /* one request at a time */
     int64_t sent_ns;                    /* of that request */
     int64_t swap_ns, read_ns;           /* no swap, and no read, before: after one that led to nothing */
+    int64_t wanted_ns;                  /* somebody awaits a beat that is sent at this moment or later */
     bool must_read;
     bool is_needed;  /* somebody waits for the session to be certain */
     bool may_delete; /* ENDING: nothing of the process can come late, so the key may go */
@@ -117,6 +118,9 @@ void dm_reg_session_step(struct dm_reg_session *session, const struct dm_reg_ses
 
 /* Counts references and holds; never below zero. */
 void dm_reg_session_refer(struct dm_reg_session *session, int references, int holds);
+
+/* Somebody awaits a beat that is sent at `asked_ns` or later: the session beats at once.  Many await the same one. */
+void dm_reg_session_await_beat(struct dm_reg_session *session, int64_t asked_ns, int64_t now_ns);
 
 /* Until when holds are certain; 0: they are not. */
 int64_t dm_reg_session_certain_until_ns(const struct dm_reg_session *session);

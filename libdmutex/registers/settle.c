@@ -148,8 +148,12 @@ static enum dm_reg_progress settle_mark(struct dm_registers *registers, struct d
         return dm_reg_task_finish(registers, task);
     task->attempt->mark = task->mark;
     if (task->batch)
-        dm_registers_push_renewal(registers, task->batch, task->index, task->attempt->number, task->asked_ns,
-                                  task->answer.has_waiter);
+        dm_registers_push_renewal(registers, &(struct dm_reg_renewal){ .attempt = task->attempt->number,
+                                                                       .asked_ns = task->asked_ns,
+                                                                       .is_awaited = task->is_awaited,
+                                                                       .has_waiter = task->answer.has_waiter,
+                                                                       .batch = task->batch,
+                                                                       .index = task->index });
     task->batch = NULL;
     return dm_reg_task_finish(registers, task);
 }
@@ -157,6 +161,7 @@ static enum dm_reg_progress settle_mark(struct dm_registers *registers, struct d
 /* D4: the hold is in the new data now, or it is lost. */
 static enum dm_reg_progress settle_claim(struct dm_registers *registers, struct dm_reg_task *task)
 {
+    registers->has_claimed = true;
     if (task->answer.verdict == DM_SAYS_OWNED)
         dm_reg_task_adopt_claimer(task);
     else

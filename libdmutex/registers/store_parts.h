@@ -155,7 +155,8 @@ struct dm_reg_task {
     enum dm_mark mark;
     uint64_t seen, arrival;
     int64_t look_ns;  /* TRY: since when it looks at the holders; 0: not yet */
-    int64_t asked_ns; /* RENEW: its answer must prove a later beat */
+    int64_t asked_ns; /* MARK: the answer must prove a later beat */
+    bool is_awaited;  /* MARK: a thread sleeps until the answer */
     bool is_anonymous;
     bool is_over;                  /* by the answer, so is the attempt */
     bool is_unanswered;            /* one of its swaps had no answer; RELEASE: or a claim that it took the place of */
@@ -184,6 +185,7 @@ struct dm_reg_renewal {
     struct dm_reg_renewal *next;
     uint64_t attempt;
     int64_t asked_ns;
+    bool is_awaited; /* by a thread, which is not content with what was known before */
     bool has_waiter;
     struct dm_reg_batch *batch;
     int index;
@@ -344,6 +346,7 @@ struct dm_registers {
     unsigned name_count;
     struct dm_reg_name *busy; /* names with tasks */
     struct dm_reg_renewal *renewals;
+    bool has_claimed; /* a hold, since the renewals were last looked at */
     int64_t sweep_ns; /* when an attempt may have been forgotten by the process */
     struct dm_reg_sweep sweep;
 
@@ -546,8 +549,7 @@ enum dm_reg_progress dm_conditions_count(struct dm_registers *registers, struct 
 /* ---- news.c ------------------------------------------------------------------------------ */
 
 /* A renewal is answered after the next beat of the attempt's session. */
-void dm_registers_push_renewal(struct dm_registers *registers, struct dm_reg_batch *batch, int index, uint64_t attempt,
-                               int64_t asked_ns, bool has_waiter);
+void dm_registers_push_renewal(struct dm_registers *registers, const struct dm_reg_renewal *renewal);
 
 /* Answers renewals whose session has proved a later beat, or is lost. */
 void dm_registers_renew_all(struct dm_registers *registers);

@@ -188,6 +188,7 @@ struct dm_question {
             unsigned depth;
             enum dm_mark mark;
             uint64_t token;
+            bool is_awaited; /* a thread sleeps until the answer: a store that renews many holds at once does so now */
             bool is_part; /* of a quorum: the server adopts a higher token, but takes the lock from no other attempt */
         } renew;
         struct dm_leaving leave;

@@ -288,6 +288,23 @@ static void test_holds_outlive_a_crash_of_the_server(void **state)
     actor_end(b);
 }
 
+/* A third of the lease is longer than command_timeout, and than anybody waits */
+static void test_renewal_is_confirmed_at_once(void **state)
+{
+    char url[160];
+    struct actor *a;
+
+    (void)state;
+    snprintf(url, sizeof url, "%s&dmutex.grace=off", server->url);
+    a = actor_start_at(url);
+    actor_do(a, "0", "init renewed lease=3600000");
+    actor_do(a, "0", "lock renewed");
+    actor_do(a, "0", "renew renewed");
+    actor_do(a, "0", "renew renewed");
+    actor_do(a, "0", "unlock renewed");
+    actor_end(a);
+}
+
 /* Those of processes that were killed stay for a day. */
 static int count_sessions(void)
 {
@@ -325,6 +342,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_forked_child_is_another_owner),
         cmocka_unit_test(test_exit_gives_back),
         cmocka_unit_test(test_holds_outlive_a_crash_of_the_server),
+        cmocka_unit_test(test_renewal_is_confirmed_at_once),
         cmocka_unit_test(test_processes_leave_nothing),
     };
 

@@ -459,6 +459,48 @@ static void test_hold_is_not_claimed_after_certainty(void **state)
     assert_int_equal(count_keys(NAME), 0);
 }
 
+/* ---- renewals ----------------------------------------------------------------------------- */
+
+static void keep_verdicts(void *user, const struct dm_answer *answers, int count, const char *refusal)
+{
+    int *owned = user;
+
+    (void)refusal;
+    for (int i = 0; answers && i < count; i++)
+        *owned += answers[i].verdict == DM_SAYS_OWNED && answers[i].from_ns > 0;
+}
+
+/* No thread that sleeps waits for a third of the lease, which is longer than this test; and all share a beat. */
+static void test_awaited_renewals_share_a_beat(void **state)
+{
+    enum { COUNT = 20 };
+    static int owned; /* the last question has its answer after the test */
+    struct process *one = start(0);
+    uint64_t attempt = process_next_attempt(one);
+    struct dm_question renewals[COUNT], question = process_question(one, DM_OP_ACQUIRE, attempt);
+
+    (void)state;
+    owned = 0;
+    question.lease_ms = DM_LEASE_MAX_MS;
+    assert_int_equal(process_ask(one, &question).verdict, DM_SAYS_OWNED);
+    watch_swaps(one, "s/", NULL);
+    for (int i = 0; i < COUNT; i++) {
+        renewals[i] = process_question(one, DM_OP_RENEW, attempt);
+        renewals[i].renew.is_awaited = true;
+    }
+    assert_true(dm_store_submit(one->store, renewals, COUNT, keep_verdicts, &owned));
+    until(one, owned == COUNT);
+    assert_int_equal(swaps, 1);
+    /* Nobody sleeps for this one. */
+    renewals[0].request.sent_ns = dm_clock_boot_ns();
+    renewals[0].renew.is_awaited = false;
+    assert_true(dm_store_submit(one->store, renewals, 1, keep_verdicts, &owned));
+    question.attempt = process_next_attempt(one);
+    assert_int_equal(process_ask(one, &question).verdict, DM_SAYS_BUSY);
+    assert_int_equal(owned, COUNT);
+    assert_int_equal(swaps, 1);
+}
+
 /* ---- claims ------------------------------------------------------------------------------- */
 
 /* No lease ends in these tests. */
@@ -615,6 +657,29 @@ static void test_renewal_waits_for_the_claim(void **state)
     assert_null(claim_of(one, attempt));
 }
 
+/* A thread that awaits more than it had hears what has become of its hold; for others it is as certain as before. */
+static void test_awaited_renewal_is_proved_in_the_new_data(void **state)
+{
+    uint64_t attempt;
+    struct process *one = start_holder(DM_MARK_NONE, &attempt);
+    struct dm_question renewal = process_question(one, DM_OP_RENEW, attempt);
+    struct dm_answer answer = { .verdict = DM_SAYS_NOTHING };
+
+    (void)state;
+    forgets_sessions = true;
+    until(one, forgotten > 0);
+    assert_int_equal(ask_without_sleep(one, DM_OP_RENEW, attempt, DM_MARK_NONE), DM_SAYS_OWNED);
+    renewal.renew.is_awaited = true;
+    assert_true(dm_store_submit(one->store, &renewal, 1, keep_answer, &answer));
+    until(one, forgotten > 2);
+    assert_int_equal(answer.verdict, DM_SAYS_NOTHING);
+    forgets_sessions = false;
+    until(one, answer.verdict != DM_SAYS_NOTHING);
+    assert_int_equal(answer.verdict, DM_SAYS_OWNED);
+    assert_true(answer.from_ns >= renewal.request.sent_ns);
+    assert_null(claim_of(one, attempt));
+}
+
 /* D4: a hold that is certain is claimed until the store takes the claim. */
 static void test_claim_is_repeated_after_a_refusal(void **state)
 {
@@ -652,8 +717,10 @@ int main(void)
         TEST(test_owed_release_is_not_done_in_other_data),
         TEST(test_nothing_counts_when_the_data_are_others),
         TEST(test_hold_is_not_claimed_after_certainty),
+        TEST(test_awaited_renewals_share_a_beat),
         TEST(test_release_that_overtakes_the_claim_is_no_loss),
         TEST(test_renewal_waits_for_the_claim),
+        TEST(test_awaited_renewal_is_proved_in_the_new_data),
         TEST(test_claim_is_repeated_after_a_refusal),
     };
 

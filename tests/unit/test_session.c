@@ -119,6 +119,25 @@ static void test_beat_is_wanted_every_third_of_a_lease(void **state)
     send(DM_REG_SESSION_BEAT, 2 * THIRD_MS);
 }
 
+/* S1: a beat that was sent before somebody asked proves too little; all that asked before the next one await it. */
+static void test_awaited_beat_is_sent_at_once(void **state)
+{
+    (void)state;
+    dm_reg_session_refer(&session, 1, 0);
+    dm_reg_session_await_beat(&session, at(20), at(20));
+    send(DM_REG_SESSION_BEAT, 20);
+    dm_reg_session_await_beat(&session, at(21), at(21));
+    dm_reg_session_await_beat(&session, at(22), at(22));
+    step(DM_REG_SESSION_EV_DONE, 2, 30);
+    send(DM_REG_SESSION_BEAT, 30);
+    step(DM_REG_SESSION_EV_DONE, 3, 40);
+    assert_int_equal(wants(30 + THIRD_MS - 1), DM_REG_SESSION_NOTHING);
+    dm_reg_session_await_beat(&session, at(10000), at(50));
+    send(DM_REG_SESSION_BEAT, 50);
+    step(DM_REG_SESSION_EV_DONE, 4, 60);
+    assert_int_equal(wants(60), DM_REG_SESSION_NOTHING);
+}
+
 /* ---- S4 ---------------------------------------------------------------------------------- */
 
 /* S4: a creation without an answer is read, and never sent again. */
@@ -501,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LIVE(test_beat_counts_from_its_sending),
         LIVE(test_beat_is_wanted_every_third_of_a_lease),
+        LIVE(test_awaited_beat_is_sent_at_once),
         UNMADE(test_session_is_over_when_its_creation_is_not_found),
         UNMADE(test_session_is_over_when_its_key_is_still_absent),
         UNMADE(test_session_is_over_when_its_key_is_taken),

@@ -141,6 +141,7 @@ static struct dm_answer renew(struct dm_runtime *runtime, struct dm_claim *claim
     struct dm_call call;
 
     dm_assert_held(DM_RANK_STATE);
+    renewal.renew.is_awaited = true;
     deadline = dm_deadline_sooner(&deadline, claim->hold.certain_until_ns - now_ns);
     dm_hold_ask(&claim->hold);
     dm_call_begin(&call, runtime, claim, DM_OP_RENEW, renewal.request);
