@@ -136,6 +136,7 @@ tests_registers_test_postgres_suite_LDADD = tests/registers/libdriver.la $(LDADD
 # the whole library, and the tools, on PostgreSQL
 on_postgres_tests = \
     tests/postgres/test_calls \
+    tests/postgres/test_backups \
     tests/postgres/test_conditions \
     tests/postgres/test_faults \
     tests/postgres/test_module \
@@ -145,6 +146,7 @@ on_postgres_tests = \
 $(on_postgres_tests): private LDADD = tests/tools/libtool.la tests/registers/libpg.la $(LIBPQ_LIBS) $(test_libs) libdmutex/libdmutex.la
 $(on_postgres_tests): tests/tools/libtool.la tests/registers/libpg.la $(preload_test_libs) libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
 tests_postgres_test_calls_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_backups_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_faults_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_module_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)

@@ -98,6 +98,16 @@ int pgserver_run(const struct pgserver *server, const char *name, const char *co
     return keeper_reap(spawn(server, all));
 }
 
+void pgserver_shell(const struct pgserver *server, const char *line)
+{
+    char text[1024];
+    const char *const arguments[] = { "/bin/sh", "-ec", text, NULL };
+
+    snprintf(text, sizeof text, "PATH=%s:$PATH\n%s", program_folder(), line);
+    if (keeper_reap(spawn(server, arguments)) != 0)
+        fail_msg("%s: see the log of the server", line);
+}
+
 static void append(const struct pgserver *server, const char *file, const char *text)
 {
     char path[64];

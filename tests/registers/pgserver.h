@@ -56,6 +56,9 @@ PGconn *pgserver_connect(const struct pgserver *server, const char *user);
 /* Runs one of PostgreSQL's programs in the server's folder; `arguments` end with NULL.  Returns the wait status. */
 int pgserver_run(const struct pgserver *server, const char *name, const char *const *arguments);
 
+/* Runs a line of the shell there, with PostgreSQL's programs in PATH; fails the test unless it returns 0. */
+void pgserver_shell(const struct pgserver *server, const char *line);
+
 /*
  * Writes a backup of the tables with pg_dump; and puts it in the place of the tables, in one transaction with the
  * statements.  False if the server refused it, as it may while locks are used.
