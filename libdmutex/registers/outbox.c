@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/descriptor.h"
 #include "base/self.h"
 #include "registers/store_parts.h"
 
@@ -46,4 +47,6 @@ void dm_registers_wake_all(struct dm_registers *registers)
     dm_assert_held(DM_RANK_REGISTERS);
     for (struct dm_reg_sleeper *sleeper = registers->sleepers; sleeper; sleeper = sleeper->next)
         dm_self_wake(sleeper->self);
+    if (registers->has_leader) /* it is no sleeper, and another thread may have taken what it polls for */
+        dm_bell_ring(&registers->bell);
 }

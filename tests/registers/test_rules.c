@@ -4,7 +4,9 @@
  * taken out (doc/design/registers.md has the table).  Processes have no loop thread here, so nothing goes on while a
  * test looks at their state, or changes it.
  */
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -459,6 +461,47 @@ static void test_hold_is_not_claimed_after_certainty(void **state)
     assert_int_equal(count_keys(NAME), 0);
 }
 
+/* ---- threads that wait --------------------------------------------------------------------- */
+
+static void *await_inbox(void *user)
+{
+    struct process *process = user;
+    struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+
+    dm_store_await_able(process->store, process->place, DM_TELLS, &patience);
+    return NULL;
+}
+
+/* The thread that polls for all is not among the sleepers, and sees nothing to read if another one was quicker. */
+static void test_leader_is_woken_when_the_way_opens(void **state)
+{
+    struct process *one = start(0);
+    struct dm_registers *registers = dm_registers_of(one->store);
+    struct dm_reg_client client = dm_registers_client(registers);
+    struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+    struct pollfd bell = { .events = POLLIN };
+    pthread_t thread;
+
+    (void)state;
+    take(one);
+    dm_mutex_lock(&registers->lock);
+    client.on_inbox(client.user, false);
+    dm_mutex_unlock(&registers->lock);
+    assert_int_equal(pthread_create(&thread, NULL, await_inbox, one), 0);
+    dm_mutex_lock(&registers->lock);
+    while (!registers->has_leader && dm_deadline_left_ns(&patience) > 0) {
+        dm_mutex_unlock(&registers->lock);
+        sched_yield();
+        dm_mutex_lock(&registers->lock);
+    }
+    client.on_inbox(client.user, true);
+    bell.fd = registers->bell;
+    poll(&bell, 1, 0);
+    dm_mutex_unlock(&registers->lock);
+    pthread_join(thread, NULL);
+    assert_true(bell.revents & POLLIN);
+}
+
 /* ---- renewals ----------------------------------------------------------------------------- */
 
 static void keep_verdicts(void *user, const struct dm_answer *answers, int count, const char *refusal)
@@ -717,6 +760,7 @@ int main(void)
         TEST(test_owed_release_is_not_done_in_other_data),
         TEST(test_nothing_counts_when_the_data_are_others),
         TEST(test_hold_is_not_claimed_after_certainty),
+        TEST(test_leader_is_woken_when_the_way_opens),
         TEST(test_awaited_renewals_share_a_beat),
         TEST(test_release_that_overtakes_the_claim_is_no_loss),
         TEST(test_renewal_waits_for_the_claim),
