@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One handoff: from before the unlock in one process to after the lock in the other, which waits. Shows the spread of
- * single handoffs, which a rate does not.
+ * single handoffs, which a rate does not; the rate shows if they are rare.
  */
 #include "bench/crowd.h"
 #include "bench/workload.h"
@@ -16,6 +16,7 @@ static void run(const struct bench_scene *scene)
 
     crowd_compare(scene, crowds, BENCH_COUNT(crowds), medians);
     crowd_report(crowds, 2, medians, CROWD_P50_US, "2 processes", 2, bench_budget(scene, "<= 1.40", "<= 1.50"));
+    crowd_report(crowds, 2, medians, CROWD_HANDOFFS, "2 processes", 2, NULL);
     crowd_report(crowds, 2, medians, CROWD_P99_US, "2 processes", 2, NULL);
     crowd_report(crowds, 2, medians, CROWD_MAX_US, "2 processes", 2, NULL);
 }
