@@ -51,6 +51,7 @@ struct dm_reg_item {
     size_t size;
     const struct dm_reg_tell *tells; /* swap */
     int tell_count;
+    bool reserves; /* whoever asks swaps as soon as the value is here: of a read, or of a conflict */
 };
 
 enum dm_reg_outcome {
@@ -66,6 +67,7 @@ enum dm_reg_outcome {
 struct dm_reg_reply {
     enum dm_reg_outcome outcome;
     bool has_value;                /* read: DONE; CONFLICT: if the driver has read the newer value on the same way */
+    bool is_reserved;              /* with a value: nobody else swaps the key before let_go() */
     struct dm_reg_version version; /* of the value; zero: absent */
     const void *value;             /* size 0: absent */
     size_t size;
@@ -133,6 +135,11 @@ struct dm_reg_driver_ops {
     void (*watch)(struct dm_reg_driver *driver, struct dm_watch *watch);
     /* Does all work that can be done now: connects, writes, reads, gives up. */
     void (*turn)(struct dm_reg_driver *driver);
+    /*
+     * After each turn(): the swaps that follow from its replies have been asked for.  Keys that were reserved, and are
+     * not swapped, are free again.  NULL: this driver reserves none.
+     */
+    void (*let_go)(struct dm_reg_driver *driver);
     /*
      * How many bytes of stack turn(), read(), swap() and list() need now; 0: as little as all of the library.  A thread
      * that has less calls none of them.

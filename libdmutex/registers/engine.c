@@ -55,13 +55,21 @@ void dm_registers_run(struct dm_registers *registers)
     registers->due_ns = due_ns;
 }
 
-/* A request goes out when it is made, so nothing is left for a second turn: the answer comes later. */
+/*
+ * A request goes out when it is made, so nothing is left for a second turn: the answer comes later.  What is reserved
+ * is never kept beyond one turn: others wait for it.
+ */
 void dm_registers_work(struct dm_registers *registers)
 {
+    const struct dm_reg_driver_ops *ops = registers->driver->ops;
+    bool may_turn = !registers->is_ended && dm_registers_may_work(registers);
+
     dm_assert_held(DM_RANK_REGISTERS);
-    if (!registers->is_ended && dm_registers_may_work(registers))
-        registers->driver->ops->turn(registers->driver);
+    if (may_turn)
+        ops->turn(registers->driver);
     dm_registers_run(registers);
+    if (may_turn && ops->let_go)
+        ops->let_go(registers->driver);
 }
 
 /* ---- what there is to wait for ------------------------------------------------------------- */

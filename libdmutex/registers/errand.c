@@ -51,6 +51,16 @@ static int64_t pause_ns(const struct dm_reg_errand *errand, int64_t round_trip_n
     return errand->may_pause && most > 0 ? (int64_t)(random % (uint64_t)(most + 1)) : 0;
 }
 
+/* Somebody who swaps as fast as it can would win again and again; but others wait while the name is reserved. */
+static void go_on_at_once(struct dm_reg_errand *errand, struct dm_reg_copy *copy, int64_t now_ns)
+{
+    errand->conflicts += errand->conflicts < 1000;
+    errand->due_ns = now_ns;
+    errand->is_read = copy->is_known = true;
+    copy->is_old = false;
+    errand->want = DM_REG_ERRAND_APPLY;
+}
+
 /* A value that came with the refusal is of no use after a pause. */
 static void conflict(struct dm_reg_errand *errand, struct dm_reg_copy *copy, bool is_brought, int64_t now_ns,
                      int64_t round_trip_ns, uint64_t random)
@@ -92,6 +102,9 @@ void dm_reg_errand_step(struct dm_reg_errand *errand, struct dm_reg_copy *copy, 
         copy->is_old = false;
         errand->is_read = true;
         errand->want = DM_REG_ERRAND_APPLY;
+        break;
+    case DM_REG_ERRAND_EV_RESERVED:
+        go_on_at_once(errand, copy, now_ns);
         break;
     case DM_REG_ERRAND_EV_BROUGHT:
     case DM_REG_ERRAND_EV_CONFLICT:

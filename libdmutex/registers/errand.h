@@ -53,6 +53,7 @@ enum dm_reg_errand_event {
     DM_REG_ERRAND_EV_DONE,     /* the swap has taken effect: the copy is the new value */
     DM_REG_ERRAND_EV_READ,     /* the copy is the value that was read */
     DM_REG_ERRAND_EV_BROUGHT,  /* the swap was refused, and the copy is the newer value that came with the refusal */
+    DM_REG_ERRAND_EV_RESERVED, /* the same, and nobody else swaps while we do not pause */
     DM_REG_ERRAND_EV_CONFLICT, /* the swap was refused, and the newer value is not known */
     DM_REG_ERRAND_EV_UNKNOWN   /* no answer */
 };

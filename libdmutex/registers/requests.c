@@ -129,6 +129,7 @@ static bool add_read(struct dm_registers *registers, const struct dm_reg_request
     if (!read->request)
         return false;
     read->version = item->version;
+    read->reserves = item->reserves;
     snprintf(read->key, sizeof read->key, "%s", item->key);
     registers->read_count++;
     return true;
@@ -177,7 +178,8 @@ bool dm_registers_flush(struct dm_registers *registers)
 
         read->request->ticket = ticket;
         read->request->index = i;
-        registers->read_items[i] = (struct dm_reg_item){ .key = read->key, .version = read->version };
+        registers->read_items[i] =
+            (struct dm_reg_item){ .key = read->key, .version = read->version, .reserves = read->reserves };
     }
     registers->read_count = 0;
     if (registers->driver->ops->read(registers->driver, ticket, registers->read_items, count))

@@ -187,7 +187,8 @@ static void send_swap(struct dm_registers *registers, struct dm_reg_task *task, 
                                 .version = name->version,
                                 .value = name->next_value,
                                 .size = name->next_size,
-                                .tells = registers->tell_items };
+                                .tells = registers->tell_items,
+                                .reserves = true };
 
     item.tell_count = write_tells(registers, name, result);
     if (!dm_registers_send(registers, &request, &item))

@@ -305,6 +305,7 @@ struct dm_reg_sweep {
 struct dm_reg_read {
     struct dm_reg_request *request;
     struct dm_reg_version version;
+    bool reserves;
     char key[DM_REG_KEY_MAX + 1];
 };
 

@@ -14,12 +14,19 @@
 
 /* ---- one task ---------------------------------------------------------------------------- */
 
+/* True if a swap follows the read, unless the value is a surprise, and others swap the name, too. */
+static bool is_contested(const struct dm_reg_task *task)
+{
+    return task->name->copy.is_old &&
+           (task->act == DM_REG_ACQUIRE || task->act == DM_REG_RELEASE || task->act == DM_REG_WAIT);
+}
+
 /* One read serves all tasks that want one now. */
 static enum dm_reg_progress send_read(struct dm_registers *registers, struct dm_reg_task *task)
 {
     struct dm_reg_name *name = task->name;
     const struct dm_reg_request request = { .asked = DM_REG_ASKED_NAME, .name = name };
-    struct dm_reg_item item = { .key = name->key };
+    struct dm_reg_item item = { .key = name->key, .reserves = is_contested(task) };
     int64_t now_ns = dm_clock_boot_ns();
 
     if (name->copy.is_known)
@@ -354,7 +361,10 @@ static void take_swap(struct dm_registers *registers, struct dm_reg_task *task, 
     case DM_REG_CONFLICT:
         if (reply->has_value)
             dm_reg_name_put_copy(registers, task->name, reply);
-        step_errand(registers, task, reply->has_value ? DM_REG_ERRAND_EV_BROUGHT : DM_REG_ERRAND_EV_CONFLICT);
+        step_errand(registers, task,
+                    reply->is_reserved ? DM_REG_ERRAND_EV_RESERVED
+                    : reply->has_value ? DM_REG_ERRAND_EV_BROUGHT
+                                       : DM_REG_ERRAND_EV_CONFLICT);
         return;
     case DM_REG_REFUSED:
         task->refusal = DM_SAYS_REFUSED;

@@ -154,6 +154,129 @@ static void test_conflict_brings_the_newest_value(void **state)
     asker_end(asker);
 }
 
+/* ---- reservations ------------------------------------------------------------------------ */
+
+/* A swap of a version that is not there, or a read, whose asker goes on at once.  The answer has the row. */
+static const struct asked *reserve(struct asker *asker, const char *key, bool is_swap)
+{
+    static const struct dm_reg_version never = { "not there" };
+    struct dm_reg_item item = { .key = key, .reserves = true };
+
+    if (is_swap) {
+        item.version = never;
+        item.value = asker_value(asker, "refused", &item.size);
+    }
+    asker_post(asker, &item, 1, is_swap);
+    asker_until(asker, asker->answered == 1);
+    assert_outcome(&asker->asked[0], is_swap ? DM_REG_CONFLICT : DM_REG_DONE);
+    assert_true(asker->asked[0].reply.has_value);
+    return &asker->asked[0];
+}
+
+static void post_swap(struct asker *asker, const char *key, const struct dm_reg_version *version, const char *text)
+{
+    struct dm_reg_item item = { .key = key, .version = *version };
+
+    item.value = asker_value(asker, text, &item.size);
+    asker_post(asker, &item, 1, true);
+}
+
+static void let_go(struct asker *asker)
+{
+    asker->driver->ops->let_go(asker->driver);
+}
+
+static void reserve_and_swap(const char *key, bool is_swap)
+{
+    struct asker *one = asker_start(server->url, NULL), *two = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    const struct asked *asked;
+
+    assert_outcome(asker_swap(two, key, &version, "first"), DM_REG_DONE);
+    asked = reserve(one, key, is_swap);
+    assert_true(asked->reply.is_reserved);
+    assert_string_equal(asked->value, "first");
+    post_swap(two, key, &version, "late");
+    asker_until(two, is_waiting(backend_of(two)));
+    post_swap(one, key, &version, "second");
+    let_go(one);
+    asker_until(one, one->answered == 1);
+    assert_outcome(&one->asked[0], DM_REG_DONE);
+    asker_until(two, two->answered == 1);
+    assert_outcome(&two->asked[0], DM_REG_CONFLICT);
+    assert_string_equal(two->asked[0].value, "second");
+    asker_end(one);
+    asker_end(two);
+}
+
+/* Nobody comes between a refusal, or a read that asks for it, and the next swap: the others wait, and are refused. */
+static void test_reserved_row_waits_for_our_next_swap(void **state)
+{
+    (void)state;
+    reserve_and_swap("n/reserved", true);
+    reserve_and_swap("n/reserved-by-a-read", false);
+}
+
+static void test_reserved_row_is_free_when_no_swap_follows(void **state)
+{
+    struct asker *one = asker_start(server->url, NULL), *two = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent, other = absent;
+
+    (void)state;
+    assert_outcome(asker_swap(two, "n/unused", &version, "first"), DM_REG_DONE);
+    assert_true(reserve(one, "n/unused", true)->reply.is_reserved);
+    post_swap(one, "n/another", &other, "other");
+    post_swap(two, "n/unused", &version, "second");
+    asker_until(two, is_waiting(backend_of(two)));
+    let_go(one);
+    asker_until(one, one->answered == 1);
+    assert_outcome(&one->asked[0], DM_REG_DONE);
+    asker_until(two, two->answered == 1);
+    assert_outcome(&two->asked[0], DM_REG_DONE);
+    asker_end(one);
+    asker_end(two);
+}
+
+/* The server ends its connection, and it reserves nothing for a while: perhaps it is always so slow. */
+static void test_process_that_is_stopped_keeps_no_row(void **state)
+{
+    struct asker *one = asker_start(server->url, NULL), *two = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    const struct asked *asked;
+
+    (void)state;
+    assert_outcome(asker_swap(two, "n/stopped", &version, "first"), DM_REG_DONE);
+    assert_true(reserve(one, "n/stopped", true)->reply.is_reserved);
+    assert_outcome(asker_swap(two, "n/stopped", &version, "second"), DM_REG_DONE);
+    asker_until(one, one->down == 1);
+    asker_until(one, one->ready == 2);
+    asked = reserve(one, "n/stopped", true);
+    assert_false(asked->reply.is_reserved);
+    assert_string_equal(asked->value, "second");
+    asker_end(one);
+    asker_end(two);
+}
+
+/* An absent row cannot be locked, and is told all the same. */
+static void test_absent_row_is_not_reserved(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version version = absent;
+    const struct asked *asked;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        asked = reserve(asker, "n/nowhere", i == 0);
+        assert_false(asked->reply.is_reserved);
+        assert_int_equal(asked->reply.size, 0);
+        let_go(asker);
+    }
+    assert_outcome(asker_swap(asker, "n/nowhere", &version, "first"), DM_REG_DONE);
+    asker_end(asker);
+}
+
+/* ---- ages and lists ---------------------------------------------------------------------- */
+
 /* An age is that of the value, also if the swap had to wait; a value of another timeline has none */
 static void test_ages_are_never_too_high(void **state)
 {
@@ -650,6 +773,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_statements_are_planned_once),
         cmocka_unit_test(test_swap_keeps_all_bytes),
         cmocka_unit_test(test_conflict_brings_the_newest_value),
+        cmocka_unit_test(test_reserved_row_waits_for_our_next_swap),
+        cmocka_unit_test(test_reserved_row_is_free_when_no_swap_follows),
+        cmocka_unit_test(test_process_that_is_stopped_keeps_no_row),
+        cmocka_unit_test(test_absent_row_is_not_reserved),
         cmocka_unit_test(test_ages_are_never_too_high),
         cmocka_unit_test(test_list_walks_over_a_prefix),
         cmocka_unit_test(test_notice_comes_only_if_the_swap_is_done),

@@ -294,6 +294,24 @@ static void test_acquire_may_pause_not_at_all(void **state)
     apply(true);
 }
 
+/* V6: others wait while the name is reserved, so a pause would only keep them waiting. */
+static void test_acquire_does_not_pause_when_the_name_is_reserved(void **state)
+{
+    (void)state;
+    copy.is_known = copy.is_old = true;
+    begin_acquire();
+    go(DM_REG_ERRAND_READ, DM_REG_ERRAND_EV_READ);
+    for (int i = 0; i < 50; i++) {
+        apply(true);
+        copy.is_old = true;
+        go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_RESERVED);
+        assert_false(copy.is_old);
+    }
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_DONE);
+    assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
+}
+
 /* V6: a release goes on at once, however often it meets others. */
 static void test_release_never_pauses(void **state)
 {
@@ -326,6 +344,7 @@ int main(void)
         TEST(test_acquire_pauses_longer_after_each_conflict),
         TEST(test_pause_has_a_limit),
         TEST(test_acquire_may_pause_not_at_all),
+        TEST(test_acquire_does_not_pause_when_the_name_is_reserved),
         TEST(test_release_never_pauses),
     };
 

@@ -42,6 +42,7 @@ static void close_connection(struct dm_postgres *postgres)
     postgres->connect = NULL;
     postgres->connection = NULL;
     postgres->must_flush = postgres->has_group = postgres->is_prepared = false;
+    dm_pg_lose_reservation(postgres);
 }
 
 static void give_up_all(struct dm_postgres *postgres, struct dm_pg_items *items, const char *reason)
@@ -385,6 +386,7 @@ static const struct dm_reg_driver_ops ops = {
     .listen = listen_to,
     .watch = watch,
     .turn = turn,
+    .let_go = dm_pg_let_go,
     .stack = stack,
     .place = place,
     .end = end,

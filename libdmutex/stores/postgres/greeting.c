@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "stores/postgres/parts.h"
 #include "stores/postgres/schema.h"
 
 #define VERSION_MIN 130000
-#define STATEMENT_ROOM 768
+#define STATEMENT_ROOM 896
+#define RESERVED_MS 500    /* the longest that a process may keep a row from others */
 #define SNAPSHOT_OLD 10000 /* transactions; from here on the cost of a swap is measurable */
 
 /* Everything as text, in one row. */
@@ -198,13 +200,16 @@ static void set_up_session(struct dm_postgres *postgres)
         "('default_transaction_isolation', 'read committed'), "
         "('default_transaction_read_only', 'off'), ('default_transaction_deferrable', 'off'), "
         "('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('jit', 'off'), "
-        "('lock_timeout', '%u')) w(name, value) ON s.name OPERATOR(pg_catalog.=) w.name";
+        "('idle_in_transaction_session_timeout', '%u'), ('lock_timeout', '%u')) w(name, value) "
+        "ON s.name OPERATOR(pg_catalog.=) w.name";
     struct dm_pg_exchange *exchange = begin(postgres, finish_settings);
     char statement[STATEMENT_ROOM];
 
     if (!exchange)
         return;
-    snprintf(statement, sizeof statement, form, postgres->settings.command_timeout_ms / 2);
+    snprintf(statement, sizeof statement, form,
+             (unsigned)dm_min64(RESERVED_MS, postgres->settings.command_timeout_ms / 4),
+             postgres->settings.command_timeout_ms / 2);
     ask(postgres, exchange, statement);
     dm_pg_sync(postgres, exchange);
 }

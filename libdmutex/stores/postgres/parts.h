@@ -102,7 +102,7 @@ struct dm_pg_item {
     uint64_t ticket;
     int index;
     enum dm_pg_state state;
-    bool is_list, is_alone;
+    bool is_list, is_read, is_alone, reserves;
     char key[DM_REG_KEY_MAX + 1];
     struct dm_reg_version version;
     void *value; /* swap: of `size` bytes; 0 deletes */
@@ -141,6 +141,9 @@ bool dm_pg_is_open(struct dm_postgres *postgres);
 /* The most statements of one transaction. */
 #define DM_PG_GROUP 64
 
+/* The most rows that are reserved at once. */
+#define DM_PG_RESERVED_MOST 16
+
 /* The largest value, with its version. */
 #define DM_PG_VALUE_MAX ((size_t)1 << 20)
 
@@ -157,6 +160,7 @@ struct dm_pg_exchange {
     int error_at;    /* the statement; `count`: the commit itself */
     int count, got;
     bool owns_items;
+    bool is_block; /* its last statement is the COMMIT of a reservation */
     int64_t sent_ns;
 };
 
@@ -201,6 +205,9 @@ void dm_pg_receive(struct dm_postgres *postgres);
 bool dm_pg_read(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count);
 bool dm_pg_swap(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count);
 bool dm_pg_list(struct dm_reg_driver *driver, uint64_t ticket, const char *prefix, const char *after, int most);
+void dm_pg_let_go(struct dm_reg_driver *driver);
+/* The connection is closed. */
+void dm_pg_lose_reservation(struct dm_postgres *postgres);
 /* Sends swaps that wait, unless a group is under way. */
 void dm_pg_send_swaps(struct dm_postgres *postgres);
 /* Answers items that needed no server. */
@@ -214,8 +221,12 @@ enum dm_pg_statement_kind {
     DM_PG_INSERT_TOLD,
     DM_PG_REMOVE_TOLD,
     DM_PG_READ,
+    DM_PG_RESERVE, /* a look at a row, which it locks */
     DM_PG_LIST,
     DM_PG_TELL,
+    DM_PG_BEGIN,
+    DM_PG_COMMIT,
+    DM_PG_ROLLBACK,
     DM_PG_STATEMENTS
 };
 bool dm_pg_statements_make(struct dm_pg_statement statements[DM_PG_STATEMENTS], const char *schema);
@@ -259,6 +270,9 @@ struct dm_postgres {
     struct dm_pg_items waiting;          /* swaps that wait for the group under way */
     struct dm_pg_items due;              /* JUDGED, to be answered by the next turn */
     bool has_group;
+    char reserved[DM_PG_RESERVED_MOST][DM_REG_KEY_MAX + 1]; /* the keys of rows that we keep locked */
+    int reserved_count;
+    bool is_reserved; /* until let_go() */
 
     /* of this connection: */
     bool is_greeted; /* to be used from the next turn on */
@@ -268,7 +282,7 @@ struct dm_postgres {
     bool is_final;
     char doom[DM_REG_REASON_ROOM];
     int unwritten;   /* how many insertions in a row have left no row */
-    int contested;   /* how many groups of swaps bring the rows of a conflict on the same way */
+    bool has_block;  /* a transaction of ours locks rows, or is about to */
     bool has_looked; /* for old snapshots */
     int64_t looked_ns;
     uint8_t epoch[16];
@@ -281,6 +295,7 @@ struct dm_postgres {
     uint8_t told[DM_REG_TELL_MAX]; /* the notice that is being told */
 
     /* of the process: */
+    int64_t unreserved_ns; /* no row is reserved until then */
     char inbox[DM_REG_KEY_MAX + 1], channel[DM_PG_CHANNEL_ROOM];
     char newest_data[60]; /* epoch and system of the highest timeline that we have seen */
     int32_t newest_timeline;

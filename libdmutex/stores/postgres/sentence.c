@@ -95,17 +95,17 @@ static const char *state_of(const PGresult *result)
 }
 
 /*
- * 40001, 40P01, 55P03, 57014: a transaction in the way, a deadlock, a lock that took too long, a statement that an
- * admin or a timeout has cancelled.  57014 cannot be a cancelled wait for a synchronous standby: that is a warning, and
- * the transaction has committed.
+ * 25P02, 40001, 40P01, 55P03, 57014: an earlier statement of the transaction has failed, a transaction in the way, a
+ * deadlock, a lock that took too long, a statement that an admin or a timeout has cancelled.  57014 cannot be a
+ * cancelled wait for a synchronous standby: that is a warning, and the transaction has committed.
  */
 enum dm_pg_failure dm_pg_judge(const PGresult *result)
 {
     const char *state = state_of(result);
 
-    if (!state[0] || strncmp(state, "08", 2) == 0 || is(state, "57P01 57P02 57P03 57P05 25006"))
+    if (!state[0] || strncmp(state, "08", 2) == 0 || is(state, "57P01 57P02 57P03 57P05 25006 25P03"))
         return DM_PG_LOST;
-    if (is(state, "40001 40P01 55P03 57014"))
+    if (is(state, "25P02 40001 40P01 55P03 57014"))
         return DM_PG_FAILED_NOW;
     if (is(state, "54000"))
         return DM_PG_FAILED_LARGE;

@@ -4,8 +4,13 @@
  *
  * A swap is one statement that compares the version and the epoch.  If it is refused, a second transaction reads the
  * row.  They cannot be one: a statement that is refused would read the row in its own old snapshot, and bring the
- * version that it was refused for.  After a conflict the next swaps send the read along, to save the round trip; where
- * nobody contends, it would only cost the server time.
+ * version that it was refused for.
+ *
+ * A row is locked from the statement of a swap to its commit.  If somebody swaps it as fast as possible, a swap of
+ * ours waits for that commit, is refused, and the next one of the other process is always there before ours.  So the
+ * read after a refusal locks the row, too, for which the server lets us wait in line; the client's next swap, which
+ * follows within the same turn, ends that transaction.  Nobody can be refused twice in a row.  The server ends the
+ * connection of a process that is stopped meanwhile.
  *
  * Swaps that come while others are under way wait for these, and then go together in one transaction: the server
  * writes its log once for all of them.  If one statement of a group fails, none has taken effect, and the others are
@@ -30,8 +35,8 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
 /* 2000-01-01, where PostgreSQL's time begins, since 1970. */
 #define PG_EPOCH_US INT64_C(946684800000000)
 
-/* After a conflict, so many groups bring the rows that they are refused for. */
-#define CONTESTED_FOR 16
+/* After a connection was lost with a row reserved, perhaps because we were too slow, none is reserved for so long. */
+#define UNRESERVED_NS (60 * DM_NS_PER_S)
 
 /* A row that is absent before and after an insertion may have come and gone meanwhile, but not so often in a row. */
 #define UNWRITTEN_MOST 4
@@ -56,6 +61,10 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
     "SELECT r.version, CASE WHEN r.version" EQUALS "$2 THEN NULL ELSE r.version OPERATOR(pg_catalog.||) " \
     "r.value END, r.written, r.timeline, pg_catalog.clock_timestamp() FROM @.epoch e LEFT JOIN "          \
     "@.registers r ON r.name" EQUALS "$1 WHERE e.id" EQUALS "$3"
+/* $1 name, $2 epoch.  No row: it is absent, or the epoch is another one. */
+#define RESERVE                                                                                                 \
+    "SELECT version, version OPERATOR(pg_catalog.||) value FROM @.registers WHERE name" EQUALS "$1 AND EXISTS " \
+    "(SELECT FROM @.epoch WHERE id" EQUALS "$2) FOR NO KEY UPDATE"
 /* $1 prefix, $2 its end, $3 after, $4 how many. */
 #define LIST                                                                       \
     "SELECT name FROM @.registers WHERE name OPERATOR(pg_catalog.>=) $1 AND name " \
@@ -67,6 +76,7 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
 
 static const Oid swap_types[] = { BYTEA, BYTEA, BYTEA, BYTEA, UUID, INT4, TEXT, TEXT };
 static const Oid read_types[] = { BYTEA, BYTEA, UUID };
+static const Oid reserve_types[] = { BYTEA, UUID };
 static const Oid list_types[] = { BYTEA, BYTEA, BYTEA, INT8 };
 static const Oid tell_types[] = { TEXT, TEXT, TEXT, TEXT };
 
@@ -84,8 +94,12 @@ static const struct {
     [DM_PG_INSERT_TOLD] = { INSERT NOTE, swap_types, 8, NULL },
     [DM_PG_REMOVE_TOLD] = { REMOVE NOTE, swap_types, 8, NULL },
     [DM_PG_READ] = { READ, read_types, 3, "dmutex_read" },
+    [DM_PG_RESERVE] = { RESERVE, reserve_types, 2, "dmutex_reserve" },
     [DM_PG_LIST] = { LIST, list_types, 4, NULL },
     [DM_PG_TELL] = { TELL, tell_types, 4, "dmutex_tell" },
+    [DM_PG_BEGIN] = { "BEGIN", NULL, 0, "dmutex_begin" },
+    [DM_PG_COMMIT] = { "COMMIT", NULL, 0, "dmutex_commit" },
+    [DM_PG_ROLLBACK] = { "ROLLBACK", NULL, 0, NULL },
 };
 
 bool dm_pg_statements_make(struct dm_pg_statement statements[DM_PG_STATEMENTS], const char *schema)
@@ -153,7 +167,6 @@ static bool copy_tells(struct dm_pg_item *item, const struct dm_reg_item *from)
 
 static bool copy_value(struct dm_pg_item *item, const struct dm_reg_item *from)
 {
-    item->version = from->version;
     item->size = from->size;
     item->value = from->size ? malloc(from->size) : NULL;
     if (from->size && !item->value)
@@ -283,6 +296,11 @@ static struct dm_pg_item **make_items(uint64_t ticket, const struct dm_reg_item 
 
     for (; made && i < count; i++) {
         made[i] = item_new(ticket, i, items[i].key);
+        if (made[i]) {
+            made[i]->reserves = items[i].reserves;
+            made[i]->is_read = !is_swap;
+            made[i]->version = items[i].version;
+        }
         if (!made[i] || (is_swap && (!copy_value(made[i], &items[i]) || !copy_tells(made[i], &items[i]))))
             break;
     }
@@ -292,33 +310,6 @@ static struct dm_pg_item **make_items(uint64_t ticket, const struct dm_reg_item 
         dm_pg_item_free(made[i]);
     free(made);
     return NULL;
-}
-
-/* One transaction for up to DM_PG_GROUP reads. */
-bool dm_pg_read(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count)
-{
-    struct dm_postgres *postgres = (struct dm_postgres *)driver;
-    struct dm_pg_item **made = dm_pg_is_open(postgres) ? make_items(ticket, items, count, false) : NULL;
-    struct dm_pg_exchange *exchange = NULL;
-
-    for (int i = 0; made && i < count; i++) {
-        if (i % DM_PG_GROUP == 0) {
-            if (exchange)
-                dm_pg_sync(postgres, exchange);
-            exchange = dm_pg_exchange_new(finish_reads);
-        }
-        if (exchange) {
-            exchange->owns_items = true;
-            send_read(postgres, exchange, made[i], items[i].version.bytes);
-        } else {
-            dm_pg_items_append(&postgres->due, made[i]);
-            dm_pg_doom(postgres, false, "out of memory");
-        }
-    }
-    if (exchange)
-        dm_pg_sync(postgres, exchange);
-    free(made);
-    return made != NULL;
 }
 
 /* ---- notices ----------------------------------------------------------------------------- */
@@ -421,8 +412,10 @@ static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *excha
 /* All have been rolled back.  The one that failed is judged; the others did not have their turn. */
 static void judge_group(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
 {
-    for (int i = 0; i < exchange->count; i++) {
-        if (i == exchange->error_at || exchange->count == 1)
+    int count = exchange->count - exchange->is_block;
+
+    for (int i = 0; i < count; i++) {
+        if (i == exchange->error_at || count == 1)
             judge(postgres, exchange->items[i], exchange->error);
         else
             exchange->items[i]->state = DM_PG_SET_ASIDE;
@@ -442,20 +435,155 @@ static void send_looks(struct dm_postgres *postgres, struct dm_pg_item **items, 
     }
     looks->owns_items = true;
     for (int i = 0; i < count; i++) {
-        if (items[i]->state == DM_PG_ANSWERED)
+        if (!items[i] || items[i]->state == DM_PG_ANSWERED)
             continue;
         send_read(postgres, looks, items[i], version_after(items[i]));
         items[i] = NULL;
     }
-    dm_pg_sync(postgres, looks);
+    if (looks->count)
+        dm_pg_sync(postgres, looks);
+    else
+        dm_pg_exchange_free(looks);
 }
+
+/* The same of items that are reads.  What cannot be sent is given up with the connection. */
+static void send_reads(struct dm_postgres *postgres, struct dm_pg_item **items, int count)
+{
+    struct dm_pg_exchange *reads = dm_pg_exchange_new(finish_reads);
+
+    if (reads)
+        reads->owns_items = true;
+    else
+        dm_pg_doom(postgres, false, "out of memory");
+    for (int i = 0; i < count; i++) {
+        if (!items[i] || !items[i]->is_read || items[i]->state == DM_PG_ANSWERED)
+            continue;
+        if (reads)
+            send_read(postgres, reads, items[i], items[i]->version.bytes);
+        else
+            dm_pg_items_append(&postgres->due, items[i]);
+        items[i] = NULL;
+    }
+    if (reads && reads->count)
+        dm_pg_sync(postgres, reads);
+    else if (reads)
+        dm_pg_exchange_free(reads);
+}
+
+/* ---- reservations ------------------------------------------------------------------------ */
+
+static void roll_back(struct dm_postgres *postgres)
+{
+    struct dm_pg_exchange *exchange = dm_pg_exchange_new(ignore);
+
+    postgres->has_block = false;
+    if (!exchange) {
+        dm_pg_doom(postgres, false, "out of memory");
+        return;
+    }
+    dm_pg_send(postgres, exchange, NULL, &postgres->statements[DM_PG_ROLLBACK], NULL);
+    dm_pg_sync(postgres, exchange);
+}
+
+/* False: the row is absent, of other data, or what a plain look must explain. */
+static bool take_reserved(const struct dm_pg_item *item, const PGresult *result, struct dm_reg_reply *reply)
+{
+    *reply = (struct dm_reg_reply){
+        .outcome = item->is_read ? DM_REG_DONE : DM_REG_CONFLICT, .has_value = true, .is_reserved = true, .age_ms = -1
+    };
+    if (PQntuples(result) != 1 || PQgetlength(result, 0, 0) != DM_REG_VERSION_SIZE)
+        return false;
+    memcpy(reply->version.bytes, PQgetvalue(result, 0, 0), DM_REG_VERSION_SIZE);
+    reply->value = PQgetvalue(result, 0, 1);
+    reply->size = (size_t)PQgetlength(result, 0, 1);
+    return item->is_read || (!dm_reg_version_equals(&reply->version, &item->version) &&
+                             memcmp(reply->version.bytes, version_after(item), DM_REG_VERSION_SIZE) != 0);
+}
+
+static void finish_reservation(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
+{
+    if (exchange->error) { /* others have kept a row locked for too long */
+        roll_back(postgres);
+        postgres->has_group = false;
+    } else {
+        postgres->is_reserved = true;
+        postgres->reserved_count = 0;
+    }
+    for (int i = 1; i < exchange->count && !exchange->error && !postgres->is_doomed; i++) {
+        struct dm_pg_item *item = exchange->items[i];
+        struct dm_reg_reply reply;
+
+        if (!take_reserved(item, exchange->results[i], &reply))
+            continue;
+        snprintf(postgres->reserved[postgres->reserved_count++], DM_REG_KEY_MAX + 1, "%s", item->key);
+        dm_pg_answer(postgres, item, &reply);
+    }
+    if (postgres->is_doomed)
+        return;
+    send_reads(postgres, exchange->items, exchange->count);
+    send_looks(postgres, exchange->items, exchange->count);
+}
+
+static bool may_reserve(const struct dm_pg_item *item)
+{
+    return item && item->reserves && (item->is_read ? item->state == DM_PG_ASKED : item->state == DM_PG_REFUSED);
+}
+
+/* Takes over items whose client goes on at once.  No other swap is sent until the client has done so. */
+static void reserve(struct dm_postgres *postgres, struct dm_pg_item **items, int count)
+{
+    struct dm_pg_exchange *exchange = NULL;
+
+    if (dm_clock_boot_ns() < postgres->unreserved_ns)
+        return;
+    for (int i = 0; i < count && !(exchange && exchange->count > DM_PG_RESERVED_MOST); i++) {
+        struct dm_pg_param params[] = {
+            { items[i] ? items[i]->key : "", items[i] ? (int)strlen(items[i]->key) : 0 },
+            { postgres->epoch, sizeof postgres->epoch },
+        };
+
+        if (!may_reserve(items[i]))
+            continue;
+        if (!exchange) {
+            exchange = dm_pg_exchange_new(finish_reservation);
+            if (!exchange)
+                return;
+            exchange->owns_items = true;
+            dm_pg_send(postgres, exchange, NULL, &postgres->statements[DM_PG_BEGIN], NULL);
+        }
+        dm_pg_send(postgres, exchange, items[i], &postgres->statements[DM_PG_RESERVE], params);
+        items[i] = NULL;
+    }
+    if (!exchange)
+        return;
+    postgres->has_group = postgres->has_block = true;
+    dm_pg_sync(postgres, exchange);
+}
+
+/* Plain reads go in transactions of up to DM_PG_GROUP. */
+bool dm_pg_read(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count)
+{
+    struct dm_postgres *postgres = (struct dm_postgres *)driver;
+    struct dm_pg_item **made = dm_pg_is_open(postgres) ? make_items(ticket, items, count, false) : NULL;
+
+    if (!made)
+        return false;
+    if (!postgres->has_group && !postgres->waiting.first)
+        reserve(postgres, made, count);
+    for (int i = 0; i < count; i += DM_PG_GROUP)
+        send_reads(postgres, made + i, count - i < DM_PG_GROUP ? count - i : DM_PG_GROUP);
+    free(made);
+    return true;
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
 
 /* The rows that the statements have returned are true now: the server has committed. */
 static int answer_group(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
 {
     int refused = 0;
 
-    for (int i = 0; i < exchange->count; i++) {
+    for (int i = 0; i < exchange->count - exchange->is_block; i++) {
         const PGresult *result = exchange->results[i];
         struct dm_reg_reply reply = { .outcome = DM_REG_DONE, .age_ms = -1 };
 
@@ -478,17 +606,16 @@ static void finish_swaps(struct dm_postgres *postgres, struct dm_pg_exchange *ex
     int refused;
 
     postgres->has_group = exchange->error != NULL;
+    if (exchange->is_block && exchange->error)
+        roll_back(postgres);
+    postgres->has_block = false;
     if (exchange->error)
         judge_group(postgres, exchange);
     refused = exchange->error ? exchange->count : answer_group(postgres, exchange);
-    if (postgres->is_doomed)
+    if (postgres->is_doomed || !refused)
         return;
-    if (refused)
-        postgres->contested = CONTESTED_FOR;
-    else if (postgres->contested)
-        postgres->contested--;
-    if (refused && exchange->owns_items)
-        send_looks(postgres, exchange->items, exchange->count);
+    reserve(postgres, exchange->items, exchange->count);
+    send_looks(postgres, exchange->items, exchange->count);
 }
 
 /* Once for each connection: it may go on for hours. */
@@ -594,29 +721,92 @@ static int take_group(struct dm_postgres *postgres, struct dm_pg_item *group[DM_
     return count;
 }
 
-void dm_pg_send_swaps(struct dm_postgres *postgres)
+/* is_block: the rows are reserved, in a transaction that ends with this. */
+static void send_group(struct dm_postgres *postgres, struct dm_pg_item *const *group, int count, bool is_block)
 {
-    struct dm_pg_exchange *swaps;
-    struct dm_pg_item *group[DM_PG_GROUP] = { NULL };
-    int count;
+    struct dm_pg_exchange *swaps = dm_pg_exchange_new(finish_swaps);
 
-    if (postgres->has_group || !postgres->waiting.first || !dm_pg_is_open(postgres))
-        return;
-    swaps = dm_pg_exchange_new(finish_swaps);
     if (!swaps) {
+        for (int i = 0; i < count; i++)
+            dm_pg_items_append(&postgres->waiting, group[i]);
         dm_pg_doom(postgres, false, "out of memory");
         return;
     }
     postgres->has_group = true;
     postgres->group_number++;
-    count = take_group(postgres, group);
+    swaps->owns_items = true;
+    swaps->is_block = is_block;
     for (int i = 0; i < count; i++)
         send_swap(postgres, swaps, group[i]);
-    swaps->owns_items = !postgres->contested;
+    if (is_block)
+        dm_pg_send(postgres, swaps, NULL, &postgres->statements[DM_PG_COMMIT], NULL);
     dm_pg_sync(postgres, swaps);
     send_tells(postgres, group, count);
-    if (postgres->contested)
-        send_looks(postgres, group, count);
+}
+
+void dm_pg_send_swaps(struct dm_postgres *postgres)
+{
+    struct dm_pg_item *group[DM_PG_GROUP] = { NULL };
+
+    if (!postgres->has_group && postgres->waiting.first && dm_pg_is_open(postgres))
+        send_group(postgres, group, take_group(postgres, group), false);
+}
+
+static bool take_key(struct dm_postgres *postgres, const char *key)
+{
+    for (int i = 0; i < postgres->reserved_count; i++) {
+        if (strcmp(postgres->reserved[i], key) != 0)
+            continue;
+        memmove(postgres->reserved[i], postgres->reserved[--postgres->reserved_count], sizeof postgres->reserved[i]);
+        return true;
+    }
+    return false;
+}
+
+/* One swap of each reserved key goes; the others stay in their order. */
+static int take_reserved_group(struct dm_postgres *postgres, struct dm_pg_item *group[DM_PG_RESERVED_MOST])
+{
+    struct dm_pg_items waiting = postgres->waiting;
+    struct dm_pg_item *item;
+    int count = 0;
+
+    postgres->waiting = (struct dm_pg_items){ 0 };
+    while ((item = dm_pg_items_take(&waiting))) {
+        if (take_key(postgres, item->key))
+            group[count++] = item;
+        else
+            dm_pg_items_append(&postgres->waiting, item);
+    }
+    return count;
+}
+
+void dm_pg_let_go(struct dm_reg_driver *driver)
+{
+    struct dm_postgres *postgres = (struct dm_postgres *)driver;
+    struct dm_pg_item *group[DM_PG_RESERVED_MOST];
+    int count;
+
+    if (!postgres->is_reserved)
+        return;
+    postgres->is_reserved = false;
+    if (!dm_pg_is_open(postgres))
+        return;
+    count = take_reserved_group(postgres, group);
+    if (count) {
+        send_group(postgres, group, count, true);
+        return;
+    }
+    roll_back(postgres);
+    postgres->has_group = false;
+    dm_pg_send_swaps(postgres);
+}
+
+/* The connection is gone: we may have been too slow. */
+void dm_pg_lose_reservation(struct dm_postgres *postgres)
+{
+    if (postgres->has_block)
+        postgres->unreserved_ns = dm_clock_boot_ns() + UNRESERVED_NS;
+    postgres->has_block = postgres->is_reserved = false;
 }
 
 /* False if the store cannot keep it: the answer is due without the server. */
