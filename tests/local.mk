@@ -144,7 +144,7 @@ on_postgres_tests = \
     tests/postgres/test_testing \
     tests/postgres/test_tools
 $(on_postgres_tests): private LDADD = tests/tools/libtool.la tests/registers/libpg.la $(LIBPQ_LIBS) $(test_libs) libdmutex/libdmutex.la
-$(on_postgres_tests): tests/tools/libtool.la tests/registers/libpg.la $(preload_test_libs) libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
+$(on_postgres_tests): tests/tools/libtool.la tests/registers/libpg.la tests/chaos/skew.la $(preload_test_libs) libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_postgres)
 tests_postgres_test_calls_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_backups_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_faults_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)

@@ -150,10 +150,10 @@ static bool is_under_way(const struct dm_module *module, unsigned *ret_failures)
 }
 
 /*
- * Waits until the module is loaded, or a load has failed after the first `failures`.  If neither happens, an earlier
- * failure says more than the deadline.
+ * Waits until the module is loaded, or a load has failed after the first `failures`.  True if neither happens in time;
+ * then an earlier failure says more than the deadline.
  */
-static void await_load(const struct dm_module *module, unsigned failures, const struct dm_deadline *deadline,
+static bool await_load(const struct dm_module *module, unsigned failures, const struct dm_deadline *deadline,
                        char ret_reason[DM_REASON_ROOM])
 {
     bool is_late = false;
@@ -166,21 +166,25 @@ static void await_load(const struct dm_module *module, unsigned failures, const 
     else
         snprintf(ret_reason, DM_REASON_ROOM,
                  "%.60s cannot be loaded: another thread of this program is in dlopen() for so long", module->name);
+    is_late = !module->is_loaded && module->failures == failures;
     dm_real.mutex_unlock(&loading.lock);
+    return is_late;
 }
 
 /* After a failure the next call tries again: what was missing may have been installed since. */
-bool dm_module_load(struct dm_module *module, const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM])
+bool dm_module_load(struct dm_module *module, const struct dm_deadline *deadline, bool *ret_is_late,
+                    char ret_reason[DM_REASON_ROOM])
 {
     unsigned failures;
 
+    *ret_is_late = false;
     if (dm_module_is_loaded(module))
         return true;
     if (!is_under_way(module, &failures) && dm_thread_start(load_in_thread, module) != 0) {
         snprintf(ret_reason, DM_REASON_ROOM, "%.60s cannot be loaded: no thread can be started", module->name);
         return false;
     }
-    await_load(module, failures, deadline, ret_reason);
+    *ret_is_late = await_load(module, failures, deadline, ret_reason);
     return dm_module_is_loaded(module);
 }
 

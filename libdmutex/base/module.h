@@ -42,8 +42,12 @@ bool dm_module_load_here(struct dm_module *module);
 /* Why the last load failed; "" if none has. */
 void dm_module_reason(const struct dm_module *module, char ret_reason[DM_REASON_ROOM]);
 
-/* Lets another thread load the module if necessary, and waits, but not endlessly; no lock held. */
-bool dm_module_load(struct dm_module *module, const struct dm_deadline *deadline, char ret_reason[DM_REASON_ROOM]);
+/*
+ * Lets another thread load the module if necessary, and waits, but not endlessly; no lock held.  False with the reason;
+ * *ret_is_late: because of the deadline.
+ */
+bool dm_module_load(struct dm_module *module, const struct dm_deadline *deadline, bool *ret_is_late,
+                    char ret_reason[DM_REASON_ROOM]);
 
 /*
  * Around fork(), before the other locks: a thread that loads holds none.  Waits for a load in progress, but not

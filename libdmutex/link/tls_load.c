@@ -58,8 +58,9 @@ static struct dm_module module = {
 const struct dm_tls_calls *dm_tls_load(int64_t deadline_ns, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline until = dm_deadline_in_ms((deadline_ns - dm_clock_boot_ns()) / DM_NS_PER_MS);
+    bool is_late;
 
-    return dm_module_load(&module, &until, ret_reason) ? calls : NULL;
+    return dm_module_load(&module, &until, &is_late, ret_reason) ? calls : NULL;
 }
 
 bool dm_tls_load_here(void)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The module that the library loads for the first URL of PostgreSQL: missing, of another version, or with a bad URL. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../lib/folder.h"
@@ -147,6 +151,30 @@ static void test_a_constructor_is_told_why_when_its_lock_has_a_deadline(void **s
                   "long");
 }
 
+/* The deadline is that of the kernel's wall clock, also if the process sees another one in between. */
+static void test_a_call_is_late_by_the_clock_that_it_waited_for(void **state)
+{
+    const int64_t ahead_s = -1200;
+    char skew[4096], path[128];
+    FILE *file;
+
+    (void)state;
+    test_build_path(skew, sizeof skew, "tests/chaos/.libs/skew.so");
+    snprintf(path, sizeof path, "%s/ahead", folder);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    fwrite(&ahead_s, sizeof ahead_s, 1, file);
+    fclose(file);
+    setenv("LD_PRELOAD", skew, 1);
+    setenv("DMUTEX_TEST_SKEW", path, 1);
+    run_in_constructor("wall");
+    unsetenv("LD_PRELOAD");
+    unsetenv("DMUTEX_TEST_SKEW");
+    assert_output("the module of PostgreSQL cannot be loaded: another thread of this program is in dlopen() for so "
+                  "long");
+    assert_int_equal(atoi(ran.output), ETIMEDOUT);
+}
+
 /* The fork waits for the load, which waits for the thread that forks. */
 static void test_a_constructor_forks_when_another_thread_is_loading_the_module(void **state)
 {
@@ -165,6 +193,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_constructor_locks_when_dlopen_runs_it),
         cmocka_unit_test(test_a_constructor_locks_when_another_thread_is_loading_the_module),
         cmocka_unit_test(test_a_constructor_is_told_why_when_its_lock_has_a_deadline),
+        cmocka_unit_test(test_a_call_is_late_by_the_clock_that_it_waited_for),
         cmocka_unit_test(test_a_constructor_forks_when_another_thread_is_loading_the_module),
     };
 

@@ -3,8 +3,8 @@
  * in_constructor URL NAME LIBRARY HOW
  *
  * Loads the library, whose constructor calls constructed(), acquires the mutex NAME there, and prints the result and
- * the sentence.  HOW: "lock"; "timed", with a deadline; "both", while another thread locks another mutex; "fork", which
- * forks meanwhile instead.
+ * the sentence.  HOW: "lock"; "timed", with a deadline; "wall", with one of the wall clock; "both", while another
+ * thread locks another mutex; "fork", which forks meanwhile instead.
  */
 #include <dlfcn.h>
 #include <dmutex/dmutex.h>
@@ -27,12 +27,13 @@ static pid_t other_tid; /* atomic */
 static int lock(dmutex_t *mutex)
 {
     struct timespec until;
+    clockid_t clock = strcmp(how, "wall") == 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 
-    if (strcmp(how, "timed") != 0)
+    if (strcmp(how, "timed") != 0 && strcmp(how, "wall") != 0)
         return dmutex_lock(mutex);
-    clock_gettime(CLOCK_MONOTONIC, &until);
+    clock_gettime(clock, &until);
     until.tv_sec += TIMED_S;
-    return dmutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+    return dmutex_clocklock(mutex, clock, &until);
 }
 
 static void *use(void *user)

@@ -221,8 +221,8 @@ static int load(const struct need *need, const struct dm_deadline *deadline)
         until = *deadline;
     if (!is_bounded && !is_timed && dm_module_load_here(need->module))
         dm_module_reason(need->module, reason);
-    else if (!dm_module_load(need->module, &until, reason))
-        is_late = dm_deadline_left_ns(&until) == 0;
+    else
+        dm_module_load(need->module, &until, &is_late, reason);
     if (dm_module_is_loaded(need->module))
         return 0;
     return dm_fail(!is_late ? DM_FAIL_BAD_URL : is_timed ? DM_FAIL_TIMED_OUT : DM_FAIL_DOWN, "%s", reason);
