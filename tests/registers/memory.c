@@ -387,6 +387,11 @@ static void execute_late(void *object, uint64_t number)
     }
 }
 
+static bool may_be_late(const struct memory_faults *faults, const struct item *item)
+{
+    return !faults->late_of || strncmp(item->key, faults->late_of, strlen(faults->late_of)) == 0;
+}
+
 /* A swap may be late alone: the others of its request are executed in their order. */
 static void execute_item(struct memory *memory, struct request *request, struct item *item)
 {
@@ -397,7 +402,7 @@ static void execute_item(struct memory *memory, struct request *request, struct 
         memory->counts.reads++;
         item->reply.outcome = DM_REG_DONE;
         show(memory, item, get(memory, item->key), &item->version);
-    } else if (happens(memory, faults->late)) {
+    } else if (may_be_late(faults, item) && happens(memory, faults->late)) {
         struct request *late = take(memory, sizeof *late);
 
         *late = *request;

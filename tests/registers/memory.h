@@ -28,7 +28,8 @@ struct memory_faults {
     unsigned unanswered; /* a swap or read is executed, and has no answer */
     unsigned late;       /* a swap has no answer, and is executed at some time within late_most_ns */
     int64_t late_most_ns;
-    unsigned poor; /* a conflict does not bring the newer value */
+    const char *late_of; /* only swaps of keys that begin so are late; NULL: of all */
+    unsigned poor;       /* a conflict does not bring the newer value */
     unsigned tell_lost, tell_doubled;
     bool is_full;                   /* swaps are refused, deletions are not */
     bool has_no_tells, has_no_ages; /* said before the first driver is opened */
