@@ -23,6 +23,16 @@ bool dm_registers_may_work(const struct dm_registers *registers)
     return needed == 0 || dm_thread_has_stack(needed);
 }
 
+/* The answers that end releases and sessions are no answers to threads, so those who wait for the end are woken. */
+static void wake_drains(struct dm_registers *registers)
+{
+    int owed = 2 * dm_registers_is_owing(registers) + dm_registers_has_sessions(registers);
+
+    if (owed != registers->owed)
+        dm_registers_wake_all(registers);
+    registers->owed = owed;
+}
+
 /* Names need sessions, and sessions that are over change what names do: so sessions come once more, after both. */
 void dm_registers_run(struct dm_registers *registers)
 {
@@ -52,6 +62,8 @@ void dm_registers_run(struct dm_registers *registers)
     if (registers->has_failed)
         due_ns = dm_min64(due_ns, now_ns + RETRY_NS);
     dm_registers_answer_failed(registers);
+    if (registers->drains)
+        wake_drains(registers);
     registers->due_ns = due_ns;
 }
 

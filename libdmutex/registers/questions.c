@@ -384,6 +384,15 @@ void dm_registers_names_moved(struct dm_registers *registers)
     }
 }
 
+bool dm_registers_has_sessions(const struct dm_registers *registers)
+{
+    for (const struct dm_reg_own *own = registers->owns; own; own = own->next) {
+        if (own->session.references == 0 && own->session.sent > 0 && own->session.phase != DM_REG_SESSION_OVER)
+            return true;
+    }
+    return false;
+}
+
 bool dm_registers_is_owing(const struct dm_registers *registers)
 {
     for (const struct dm_reg_name *name = registers->busy; name; name = name->in_row) {

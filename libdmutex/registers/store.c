@@ -259,26 +259,20 @@ static void turn(struct dm_store *store)
 
 /* ---- the end ----------------------------------------------------------------------------- */
 
-static bool has_sessions(const struct dm_registers *registers)
-{
-    for (const struct dm_reg_own *own = registers->owns; own; own = own->next) {
-        if (own->session.references == 0 && own->session.sent > 0 && own->session.phase != DM_REG_SESSION_OVER)
-            return true;
-    }
-    return false;
-}
-
 /* Waits for what is owed, and with may_close for the end of the sessions. */
 static void wait_for_owed(struct dm_registers *registers, const struct dm_deadline *deadline, bool may_close)
 {
     bool is_over;
 
+    lock(registers);
+    registers->drains++;
+    unlock(registers);
     do {
         lock(registers);
         registers->is_closing = may_close;
         dm_registers_run(registers);
-        is_over =
-            !registers->is_ready || (!dm_registers_is_owing(registers) && !(may_close && has_sessions(registers)));
+        is_over = !registers->is_ready ||
+                  (!dm_registers_is_owing(registers) && !(may_close && dm_registers_has_sessions(registers)));
         unlock(registers);
         dm_registers_deliver(registers);
         if (!is_over)
@@ -286,6 +280,7 @@ static void wait_for_owed(struct dm_registers *registers, const struct dm_deadli
     } while (!is_over && dm_deadline_left_ns(deadline) > 0);
     lock(registers);
     registers->is_closing = false;
+    registers->drains--;
     unlock(registers);
 }
 

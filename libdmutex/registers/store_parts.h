@@ -326,6 +326,8 @@ struct dm_registers {
     bool is_final;      /* waiting is useless */
     bool is_ended;
     bool is_closing; /* sessions without references end */
+    int drains;      /* threads that wait for the end of releases or sessions */
+    int owed;        /* what they have last been told */
     bool is_idle;    /* the same, before the connection closes */
     bool is_needed;  /* by claims of the process, as the loop thread has last heard */
     bool is_resting; /* the connection was closed because nobody needed it */
@@ -618,8 +620,9 @@ void dm_registers_names_down(struct dm_registers *registers);
 /* The store has other data: copies and debts are forgotten, waiters ask anew, holds are claimed. */
 void dm_registers_names_moved(struct dm_registers *registers);
 
-/* True if a release is still to be done. */
+/* True if a release is still to be done, and if a session that nothing refers to is still to be ended. */
 bool dm_registers_is_owing(const struct dm_registers *registers);
+bool dm_registers_has_sessions(const struct dm_registers *registers);
 
 /* ---- sessions.c -------------------------------------------------------------------------- */
 

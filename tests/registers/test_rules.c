@@ -502,6 +502,45 @@ static void test_leader_is_woken_when_the_way_opens(void **state)
     assert_true(bell.revents & POLLIN);
 }
 
+static void *leave(void *user)
+{
+    struct process *process = user;
+    struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+
+    dm_store_leave(process->store, &patience);
+    return NULL;
+}
+
+/* The same for a thread that waits for the end of its sessions, when another thread has read the answers. */
+static void test_leader_is_woken_when_nothing_is_owed_any_more(void **state)
+{
+    struct process *one = start(0);
+    struct dm_registers *registers = dm_registers_of(one->store);
+    struct dm_deadline patience = dm_deadline_in_ms(PROCESS_PATIENCE_MS);
+    struct pollfd bell = { .events = POLLIN };
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(process_release(one, take(one)), DM_SAYS_DONE);
+    memory_stall(process_memory, dm_clock_boot_ns() + LONG_NS);
+    assert_int_equal(pthread_create(&thread, NULL, leave, one), 0);
+    dm_mutex_lock(&registers->lock);
+    while (!registers->has_leader && dm_deadline_left_ns(&patience) > 0) {
+        dm_mutex_unlock(&registers->lock);
+        sched_yield();
+        dm_mutex_lock(&registers->lock);
+    }
+    process_jump(2 * LONG_NS);
+    while (registers->owns && dm_deadline_left_ns(&patience) > 0)
+        dm_registers_work(registers);
+    assert_null(registers->owns);
+    bell.fd = registers->bell;
+    poll(&bell, 1, 0);
+    dm_mutex_unlock(&registers->lock);
+    pthread_join(thread, NULL);
+    assert_true(bell.revents & POLLIN);
+}
+
 /* ---- renewals ----------------------------------------------------------------------------- */
 
 static void keep_verdicts(void *user, const struct dm_answer *answers, int count, const char *refusal)
@@ -761,6 +800,7 @@ int main(void)
         TEST(test_nothing_counts_when_the_data_are_others),
         TEST(test_hold_is_not_claimed_after_certainty),
         TEST(test_leader_is_woken_when_the_way_opens),
+        TEST(test_leader_is_woken_when_nothing_is_owed_any_more),
         TEST(test_awaited_renewals_share_a_beat),
         TEST(test_release_that_overtakes_the_claim_is_no_loss),
         TEST(test_renewal_waits_for_the_claim),
