@@ -34,6 +34,8 @@ libdmutex_libbase_la_SOURCES = \
     libdmutex/base/block.h \
     libdmutex/base/bug.c \
     libdmutex/base/bug.h \
+    libdmutex/base/bytes.c \
+    libdmutex/base/bytes.h \
     libdmutex/base/clock.c \
     libdmutex/base/clock.h \
     libdmutex/base/date.c \

@@ -15,6 +15,7 @@
 # ---------------------------------------------------------------------------
 # one part, alone: no server, no other process
 unit_base_tests = \
+    tests/unit/test_bytes \
     tests/unit/test_clean \
     tests/unit/test_clock \
     tests/unit/test_descriptor \
