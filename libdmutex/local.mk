@@ -197,6 +197,8 @@ libdmutex_liblink_la_SOURCES = \
     libdmutex/link/address.h \
     libdmutex/link/command.c \
     libdmutex/link/command.h \
+    libdmutex/link/dial.c \
+    libdmutex/link/dial.h \
     libdmutex/link/greeter.h \
     libdmutex/link/identify.c \
     libdmutex/link/identify.h \

@@ -8,6 +8,7 @@
  *   stream      the socket
  *   address     the addresses of a name
  *   race        connects to several addresses in parallel
+ *   dial        opens a stream in a thread of its own
  *   reader      makes replies of bytes, with limits
  *   pipe        each reply to its slot
  *   retry       when to open again

@@ -113,7 +113,7 @@ result "link/ includes base/ and itself only"
 # A file of link/ includes only files that precede it in the list of link.h.
 complain_about 'function part_of(path) { sub(/.*\//, "", path); sub(/(_parts)?\.[ch]$/, "", path); return path }
     BEGIN {
-        parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry identify greeter prepare session session_close session_greet session_open link turns", list, " ")
+        parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race dial reader pipe retry identify greeter prepare session session_close session_greet session_open link turns", list, " ")
         for (i = 1; i <= parts; i++)
             place[list[i]] = i
     }
@@ -127,7 +127,7 @@ result "the files of link/ include in one direction"
     cd "$srcdir/libdmutex/link" || exit
     awk 'function part_of(path) { sub(/\.c$/, "", path); return path }
         BEGIN {
-            parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race reader pipe retry identify prepare session_close session_greet session_open session link turns", list, " ")
+            parts = split("command tls_errors tls_files tls_words tls tls_calls tls_bound tls_load tls_inside tls_module tls_none stream address race dial reader pipe retry identify prepare session_close session_greet session_open session link turns", list, " ")
             for (i = 1; i <= parts; i++)
                 place[list[i]] = i
         }
