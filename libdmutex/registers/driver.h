@@ -131,6 +131,9 @@ struct dm_reg_driver_ops {
     /* Which inbox is ours: said once, before the first want(). */
     bool (*listen)(struct dm_reg_driver *driver, const char *inbox);
 
+    /* As load() of store/store.h, for what the driver has not loaded when it was opened. */
+    bool (*load)(struct dm_reg_driver *driver);
+
     /* Adds descriptors and the next moment to what must be waited for. */
     void (*watch)(struct dm_reg_driver *driver, struct dm_watch *watch);
     /* Does all work that can be done now: connects, writes, reads, gives up. */

@@ -391,11 +391,11 @@ static void free_unused(struct dm_store *store)
     free(registers);
 }
 
-/* The driver's library was loaded when the store was opened. */
 static bool load(struct dm_store *store)
 {
-    (void)store;
-    return true;
+    struct dm_reg_driver *driver = dm_registers_of(store)->driver;
+
+    return driver->ops->load(driver);
 }
 
 static const struct dm_store_ops ops = {

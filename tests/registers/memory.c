@@ -787,6 +787,12 @@ static size_t stack(const struct dm_reg_driver *driver)
     return 0;
 }
 
+static bool load(struct dm_reg_driver *driver)
+{
+    (void)driver;
+    return true;
+}
+
 static const struct dm_reg_driver_ops ops = {
     .want = want,
     .rest = rest,
@@ -797,6 +803,7 @@ static const struct dm_reg_driver_ops ops = {
     .watch = watch,
     .turn = turn,
     .stack = stack,
+    .load = load,
     .place = place,
     .end = end,
     .forget = forget,

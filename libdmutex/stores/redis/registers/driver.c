@@ -778,6 +778,11 @@ static void free_unused(struct dm_reg_driver *driver)
     free(rr);
 }
 
+static bool load(struct dm_reg_driver *driver)
+{
+    return !rr_of(driver)->route.url->has_tls || dm_tls_load_here();
+}
+
 static const struct dm_reg_driver_ops ops = {
     .want = want,
     .rest = rest,
@@ -788,6 +793,7 @@ static const struct dm_reg_driver_ops ops = {
     .watch = watch,
     .turn = turn,
     .stack = stack,
+    .load = load,
     .place = say_place,
     .end = end,
     .forget = forget,
