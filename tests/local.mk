@@ -150,8 +150,10 @@ tests_postgres_test_calls_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_backups_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_faults_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_conditions_SOURCES = tests/registers/conditions.c tests/registers/bed.h tests/postgres/bed.c
 tests_postgres_test_module_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/postgres/bed.c
 tests_postgres_test_testing_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 if HAVE_TLS

@@ -1,42 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Conditions on PostgreSQL, through the public functions. */
+/* Conditions on a store of registers, through the public functions. */
 #include "../lib/testlib.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../registers/pgserver.h"
+#include "bed.h"
 
 /* Leases are short where a test waits for the end of one, and else so long that no lease ends in the test. */
 #define SHORT "lease=1000"
 #define LONG "lease=10000"
 
-static struct pgserver *server;
-
-/* All names are in doubt until the data have been there for a lease. */
-static void await_quiet(void)
-{
-    struct actor *first = actor_start_at(server->url);
-
-    actor_do(first, "0", "init first " LONG);
-    actor_do(first, "0", "lock first");
-    actor_do(first, "0", "unlock first");
-    actor_end(first);
-}
-
 static int setup(void **state)
 {
     (void)state;
-    server = pgserver_start();
-    await_quiet();
+    bed_begin();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    pgserver_end(server);
+    bed_end();
     return 0;
 }
 
@@ -45,7 +30,7 @@ static int teardown(void **state)
 /* An actor with the mutex GROUP/m; the condition GROUP/c comes with its first use. */
 static struct actor *start_with(const char *group, const char *options)
 {
-    struct actor *actor = actor_start_at(server->url);
+    struct actor *actor = actor_start_at(bed_url());
 
     actor_do(actor, "0", "init %s/m %s", group, options);
     return actor;
@@ -54,7 +39,10 @@ static struct actor *start_with(const char *group, const char *options)
 /* Changes with each swap of the mutex. */
 static const char *version_of(const char *group)
 {
-    return pgserver_sql(server, "SELECT encode(version, 'hex') FROM dmutex.registers WHERE name = 'n/%s/m'", group);
+    char key[64];
+
+    snprintf(key, sizeof key, "n/%s/m", group);
+    return bed_version_of(key);
 }
 
 /* Another actor, which sleeps when the function returns. */
@@ -173,12 +161,10 @@ static void test_sleepers_outlive_a_crash_of_the_server(void **state)
     struct actor *a = start_waiter("crash", LONG), *b = start_waiter("crash", LONG), *c = start_with("crash", LONG);
 
     (void)state;
-    pgserver_sql(server,
-                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'dmutex%%'");
+    bed_cut();
     actor_do(c, "0", "signal crash/c");
     expect_woken(a, "crash");
-    pgserver_kill(server);
-    pgserver_restart(server);
+    bed_crash();
     actor_do(c, "0", "signal crash/c");
     expect_woken(b, "crash");
     actor_end(a);
@@ -192,7 +178,7 @@ static void test_sleepers_wake_up_when_the_data_are_others(void **state)
     struct actor *a = start_waiter("backup", SHORT);
 
     (void)state;
-    pgserver_sql(server, "UPDATE dmutex.epoch SET id = gen_random_uuid()");
+    bed_change_data();
     expect_woken(a, "backup");
     actor_end(a);
 }
@@ -210,9 +196,7 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    if (!pgserver_is_possible()) {
-        puts("1..0 # SKIP no PostgreSQL is installed (package postgresql)");
+    if (!bed_is_possible())
         return 0;
-    }
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,44 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mutexes on PostgreSQL, through the public functions. */
+/* Mutexes on a store of registers, through the public functions. */
 #include "../lib/testlib.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../registers/pgserver.h"
+#include "bed.h"
 
 /* Leases are short where a test waits for the end of one, and else so long that no lease ends in the test. */
 #define SHORT "lease=1000"
 #define LONG "lease=10000"
 
-static struct pgserver *server;
-
-/* All names are in doubt until the data have been there for a lease, which is the only long wait here. */
 static int setup(void **state)
 {
-    struct actor *first;
-
     (void)state;
-    server = pgserver_start();
-    first = actor_start_at(server->url);
-    actor_do(first, "0", "init first " LONG);
-    actor_do(first, "0", "lock first");
-    actor_do(first, "0", "unlock first");
-    actor_end(first);
+    bed_begin();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    pgserver_end(server);
+    bed_end();
     return 0;
 }
 
 static struct actor *start_with(const char *name, const char *options)
 {
-    struct actor *actor = actor_start_at(server->url);
+    struct actor *actor = actor_start_at(bed_url());
 
     actor_do(actor, "0", "init %s %s", name, options);
     return actor;
@@ -55,7 +44,10 @@ static struct actor *start_holder(const char *name, const char *options)
 /* Changes with each swap of the name. */
 static const char *version_of(const char *name)
 {
-    return pgserver_sql(server, "SELECT encode(version, 'hex') FROM dmutex.registers WHERE name = 'n/%s'", name);
+    char key[64];
+
+    snprintf(key, sizeof key, "n/%s", name);
+    return bed_version_of(key);
 }
 
 /* Sends a lock that has to wait, and returns once the waiter is in the queue. */
@@ -102,7 +94,7 @@ static void test_mutex_guards_a_count(void **state)
     char path[64];
 
     (void)state;
-    snprintf(path, sizeof path, "%s/count", server->folder);
+    snprintf(path, sizeof path, "%s/count", bed_folder());
     actor_begin_count(path);
     for (int i = 0; i < 3; i++) {
         actors[i] = start_with("count", LONG);
@@ -274,8 +266,7 @@ static void test_holds_outlive_a_crash_of_the_server(void **state)
 
     (void)state;
     send_waiter(b, "crash");
-    pgserver_kill(server);
-    pgserver_restart(server);
+    bed_crash();
     actor_do(a, "0", "renew crash");
     assert_true(actor_value(a, "token crash") == token);
     assert_true(actor_is_silent(b));
@@ -291,12 +282,9 @@ static void test_holds_outlive_a_crash_of_the_server(void **state)
 /* A third of the lease is longer than command_timeout, and than anybody waits */
 static void test_renewal_is_confirmed_at_once(void **state)
 {
-    char url[160];
-    struct actor *a;
+    struct actor *a = actor_start_at(bed_url_without_grace());
 
     (void)state;
-    snprintf(url, sizeof url, "%s&dmutex.grace=off", server->url);
-    a = actor_start_at(url);
     actor_do(a, "0", "init renewed lease=3600000");
     actor_do(a, "0", "lock renewed");
     actor_do(a, "0", "renew renewed");
@@ -305,27 +293,19 @@ static void test_renewal_is_confirmed_at_once(void **state)
     actor_end(a);
 }
 
-/* Those of processes that were killed stay for a day. */
-static int count_sessions(void)
-{
-    return atoi(pgserver_sql(server, "SELECT count(*) FROM dmutex.registers WHERE name LIKE 's/%%'"));
-}
-
-/* Each process has one connection, and its sessions are gone when it has ended */
+/* Each process has a few connections for all its locks, and its sessions are gone when it has ended */
 static void test_processes_leave_nothing(void **state)
 {
-    int before = count_sessions();
+    int sessions = bed_count_sessions(), connections = bed_count_connections();
     struct actor *a = start_holder("budget", LONG), *b = start_with("budget", LONG);
 
     (void)state;
     actor_do(b, "EBUSY", "trylock budget");
-    assert_string_equal(pgserver_sql(server, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                                             "'dmutex%%'"),
-                        "2");
+    assert_int_equal(bed_count_connections() - connections, 2 * bed_connections_each);
     actor_do(a, "0", "unlock budget");
     actor_end(a);
     actor_end(b);
-    assert_int_equal(count_sessions(), before);
+    assert_int_equal(bed_count_sessions(), sessions);
 }
 
 int main(int argc, char **argv)
@@ -347,9 +327,7 @@ int main(int argc, char **argv)
     };
 
     test_begin(argc, argv);
-    if (!pgserver_is_possible()) {
-        puts("1..0 # SKIP no PostgreSQL is installed (package postgresql)");
+    if (!bed_is_possible())
         return 0;
-    }
     return cmocka_run_group_tests(tests, setup, teardown);
 }
