@@ -144,6 +144,7 @@ EXTRA_DIST += \
     doc/design/conditions.md \
     doc/design/connection.md \
     doc/design/errors.md \
+    doc/design/etcd.md \
     doc/design/faults.md \
     doc/design/inputs.md \
     doc/design/lines.md \
@@ -163,6 +164,7 @@ EXTRA_DIST += \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
     doc/guide/errors.md \
+    doc/guide/etcd.md \
     doc/guide/failures.md \
     doc/guide/figures.md \
     doc/guide/operating.md \

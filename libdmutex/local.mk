@@ -410,6 +410,23 @@ libdmutex/stores/redis/registers/scripts.c: $(register_scripts) $(register_inclu
 	$(AM_V_at)mv $@.tmp $@
 
 # ---------------------------------------------------------------------------
+# etcd: the register store on etcd, which needs no library
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libetcd.la
+libdmutex_libetcd_la_CFLAGS = $(floor_cflags)
+libdmutex_libetcd_la_SOURCES = \
+    libdmutex/stores/etcd/ask.c \
+    libdmutex/stores/etcd/driver.c \
+    libdmutex/stores/etcd/http.c \
+    libdmutex/stores/etcd/http.h \
+    libdmutex/stores/etcd/items.c \
+    libdmutex/stores/etcd/json.c \
+    libdmutex/stores/etcd/json.h \
+    libdmutex/stores/etcd/open.h \
+    libdmutex/stores/etcd/parts.h \
+    libdmutex/stores/etcd/store.c
+
+# ---------------------------------------------------------------------------
 # postgres: the register store on PostgreSQL.  What calls libpq is a module, which the library loads at first use.
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libpostgres-schema.la libdmutex/libpostgres.la
@@ -616,7 +633,7 @@ up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_registers = libdmutex/libregisters.la $(up_to_store)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
+up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
 up_to_spawn = libdmutex/libspawn.la $(up_to_stores)
 up_to_process = libdmutex/libprocess.la $(up_to_spawn)
 up_to_names = libdmutex/libnames.la $(up_to_process)
@@ -630,7 +647,7 @@ libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
     libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libstores.la \
-    libdmutex/libquorum.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
+    libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
     libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS

@@ -39,6 +39,7 @@ unit_core_tests = \
 unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_url_cluster \
+    tests/unit/test_url_etcd \
     tests/unit/test_url_postgres \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
@@ -77,6 +78,9 @@ unit_redis_tests = \
     tests/unit/test_reply \
     tests/unit/test_slots \
     tests/unit/test_vouchers
+unit_etcd_tests = \
+    tests/unit/test_etcd_http \
+    tests/unit/test_etcd_json
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_metrics \
@@ -87,13 +91,14 @@ unit_api_tests = \
     tests/unit/test_stats
 unit_tests = \
     $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_registers_tests) \
-    $(unit_link_tests) $(unit_redis_tests) $(unit_api_tests)
+    $(unit_link_tests) $(unit_redis_tests) $(unit_etcd_tests) $(unit_api_tests)
 $(unit_base_tests): private LDADD = $(test_libs) libdmutex/libconfig.la $(up_to_base)
 $(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
 $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
 $(unit_registers_tests): private LDADD = $(test_libs) $(up_to_registers)
 $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
+$(unit_etcd_tests): private LDADD = $(test_libs) libdmutex/libetcd.la libdmutex/libregisters.la $(up_to_link)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_registers_tests): $(up_to_registers)
 $(unit_tests): $(up_to_api)
@@ -182,6 +187,33 @@ tests_registers_test_redis_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIB
 endif
 $(redis_registers_tests): private LDADD = tests/registers/libprocess.la tests/registers/libredisbed.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libredis-registers.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
 $(redis_registers_tests): tests/registers/libprocess.la tests/registers/libredisbed.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libredis-registers.la $(up_to_api)
+
+# the driver of etcd, on a server of its own
+etcd_tests = \
+    tests/registers/test_etcd \
+    tests/registers/test_etcd_suite
+$(etcd_tests): private LDADD = tests/registers/libetcdserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libetcd.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(etcd_tests): tests/registers/libetcdserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libetcd.la $(up_to_api)
+check_LTLIBRARIES += tests/registers/libetcdserver.la
+tests_registers_libetcdserver_la_SOURCES = \
+    tests/registers/etcdserver.c \
+    tests/registers/etcdserver.h \
+    libdmutex/base/bytes.c \
+    libdmutex/stores/etcd/json.c
+
+# the whole library, and the tools, on etcd
+on_etcd_tests = \
+    tests/etcd/test_conditions \
+    tests/etcd/test_mutexes \
+    tests/etcd/test_tools
+$(on_etcd_tests): private LDADD = tests/tools/libtool.la tests/registers/libetcdserver.la $(test_libs) libdmutex/libdmutex.la
+$(on_etcd_tests): tests/tools/libtool.la tests/registers/libetcdserver.la libdmutex/libdmutex.la tools/dmutex$(EXEEXT)
+tests_etcd_test_conditions_SOURCES = tests/registers/conditions.c tests/registers/bed.h tests/etcd/bed.c
+tests_etcd_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/etcd/bed.c
+if HAVE_TLS
+on_etcd_tests += tests/etcd/test_tls
+tests_etcd_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
+endif
 
 # parts and the whole on a server of their own
 # parts, and the whole library, on a private server
@@ -1147,6 +1179,7 @@ if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
 program_tests += $(postgres_tests) $(on_postgres_tests) $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(etcd_tests) $(on_etcd_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)

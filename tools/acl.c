@@ -106,6 +106,13 @@ static int run(int argc, char **argv)
         say("the configured server is PostgreSQL: dmutex sql postgresql prints the grants for a role");
         return TOOL_CONFIG;
     }
+    if (url && url->kind == DM_URL_ETCD) {
+        say("the configured server is etcd: give the user a role, and let root run "
+            "\"etcdctl role grant-permission ROLE readwrite --prefix=true /%s/\"",
+            url->prefix);
+        dm_url_free(url);
+        return TOOL_CONFIG;
+    }
     if (is_json)
         print_json(url, user, has_ops);
     else

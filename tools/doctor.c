@@ -160,7 +160,18 @@ static const char *assumption_of(const struct doctor *doctor)
         return "the loss of servers creates no second holder: if fewer than half of them fail at one time";
     if (doctor->kind == DM_URL_POSTGRES)
         return "a failover creates no second holder: if the old primary has ended before a standby is promoted";
+    if (doctor->kind == DM_URL_ETCD)
+        return "the loss of members creates no second holder: if fewer than half of them lose their data";
     return "a failover or restart creates no second holder: with one master behind the address";
+}
+
+static const char *durability_of(const struct doctor *doctor)
+{
+    if (doctor->kind == DM_URL_POSTGRES)
+        return "locks survive a power failure of the server: fsync and synchronous_commit on";
+    if (doctor->kind == DM_URL_ETCD)
+        return "locks survive a power failure of all members, which write each one to their disks";
+    return "locks survive a power failure of the servers: appendonly yes, appendfsync always";
 }
 
 static void judge(const struct doctor *doctor, struct promise ret_promises[5])
@@ -174,10 +185,7 @@ static void judge(const struct doctor *doctor, struct promise ret_promises[5])
         { "P1", holder, "a holder learns of a loss before another can hold the name" },
         { "P2", UNKNOWN, "the guarded data stay correct: if they refuse old tokens, which cannot be checked here" },
         { "P3", both(holder, grace), assumption_of(doctor) },
-        { "P4", both(holder, facts->survives_power),
-          doctor->kind == DM_URL_POSTGRES
-              ? "locks survive a power failure of the server: fsync and synchronous_commit on"
-              : "locks survive a power failure of the servers: appendonly yes, appendfsync always" },
+        { "P4", both(holder, facts->survives_power), durability_of(doctor) },
     };
 
     memcpy(ret_promises, promises, sizeof promises);
@@ -369,6 +377,8 @@ static int examine_servers(struct doctor *doctor)
         return doctor_examine_quorum(doctor);
     if (doctor->kind == DM_URL_POSTGRES)
         return doctor_examine_postgres(doctor);
+    if (doctor->kind == DM_URL_ETCD)
+        return doctor_examine_etcd(doctor);
     return examine_only_server(doctor);
 }
 

@@ -7,6 +7,7 @@
  *   doctor_cluster.c     the nodes of a Cluster
  *   doctor_quorum.c      the servers of a quorum
  *   doctor_postgres.c    a database of PostgreSQL
+ *   doctor_etcd.c        the members of etcd
  *   doctor_server.c      answers of INFO and CONFIG GET
  *   doctor_link.c        trials: rights, times, messages
  */
@@ -103,6 +104,9 @@ int doctor_examine_quorum(struct doctor *doctor);
 
 /* For a database of PostgreSQL.  Returns 0, or the exit status if it cannot be reached. */
 int doctor_examine_postgres(struct doctor *doctor);
+
+/* For the members of etcd.  Returns as the one above. */
+int doctor_examine_etcd(struct doctor *doctor);
 
 /*
  * Of the findings from `begin` on, leaves only those that say more than first..first_end, the findings of another

@@ -76,13 +76,15 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *   redis+quorum://[user[:password]@]host[:port],host[:port],host[:port]...[/db]
  *                    3, 5 or 7 independent servers, of which a majority decides; no condition variables
  *   postgresql://... a database of PostgreSQL; libpq reads the URL, and our options begin with "dmutex."
+ *   etcd://[user[:password]@]host[:port],host[:port]...[/prefix]
+ *                    members of etcd, port 2379; etcds:// with TLS
  *   local:           a private server of this user on this machine, started on demand
  *
- * Options: connect_timeout, command_timeout (ms, default 2000), prefix (default "dmutex"), user_file, password_file,
- * eviction=allow (accept a server that may evict keys), grace=off, wait (the number of replicas that must have a hold);
- * for Sentinel: switch (ms, default 5000), sentinel_user, sentinel_password_file; for a Cluster: switch (ms, default
- * 2000); for TLS: tls=yes, cacert, cert, key, servername, verify=none.  dmutex(7) describes each of them.  Values are
- * percent-decoded.  The string is copied.
+ * Options: connect_timeout, command_timeout (ms, default 2000, etcd 5000), prefix (default "dmutex"), user_file,
+ * password_file, eviction=allow (accept a server that may evict keys), grace=off, wait (the number of replicas that
+ * must have a hold); for Sentinel: switch (ms, default 5000), sentinel_user, sentinel_password_file; for a Cluster:
+ * switch (ms, default 2000); for TLS: tls=yes, cacert, cert, key, servername, verify=none.  dmutex(7) describes each of
+ * them.  Values are percent-decoded.  The string is copied.
  *
  * Without a call, the server is that of DMUTEX_URL, or else Url of dmutex.conf(5), or else "local:" unless
  * dmutex.conf(5) or DMUTEX_LOCAL forbids it.  While a server of <dmutex/testing.h> exists, the process uses that one

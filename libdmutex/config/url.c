@@ -12,6 +12,8 @@
 
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
+#define ETCD_PORT "2379"
+#define ETCD_TIMEOUT_MS 5000 /* an election takes a second or more */
 #define DEFAULT_PREFIX "dmutex"
 #define DEFAULT_TIMEOUT_MS 2000
 #define SENTINEL_SWITCH_MS 5000
@@ -184,6 +186,26 @@ static bool read_quorum(struct dm_url *url, struct dm_part hosts, char *ret_reas
            dm_url_complain(ret_reason, "a quorum has 3, 5 or 7 servers: " DM_URL_QUORUM_FORM);
 }
 
+/* [login@]host[:port],…[/prefix] */
+static bool read_etcd(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    bool has_prefix;
+    struct dm_part prefix = where;
+    struct dm_part hosts = dm_part_cut(&prefix, '/', &has_prefix);
+
+    url->kind = DM_URL_ETCD;
+    url->command_timeout_ms = ETCD_TIMEOUT_MS;
+    if (prefix.length && !dm_url_set_prefix(url, prefix))
+        return dm_url_complain(ret_reason, "the path is a prefix of 1..64 letters, digits, \".\", \"_\" and \"-\"");
+    return read_list(url, hosts, ETCD_PORT, ret_reason);
+}
+
+static bool read_etcds(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    url->has_tls = true;
+    return read_etcd(url, where, ret_reason);
+}
+
 static bool read_tls(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     url->has_tls = true;
@@ -263,6 +285,8 @@ static const struct scheme {
     { "redis+sentinel://", read_sentinel, true },
     { "redis+cluster://", read_cluster, true },
     { "redis+quorum://", read_quorum, true },
+    { "etcd://", read_etcd, true },
+    { "etcds://", read_etcds, true },
 };
 
 static bool begins_with(struct dm_part part, const char *text)
@@ -311,7 +335,7 @@ static const char *meant(struct dm_part where)
             return others[i].sentence;
     }
     return "it does not begin with redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, "
-           "redis+cluster://, redis+quorum://, postgresql:// or \"local:\"";
+           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds:// or \"local:\"";
 }
 
 /* True if, before the options, there is a complete login or certainly none: a password would follow a colon. */
@@ -435,6 +459,8 @@ void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
         snprintf(buf, size, "%d servers, %s the first", url->host_count, first_place(url).text);
     else if (url->kind == DM_URL_POSTGRES)
         dm_url_describe_postgres(url, buf, size);
+    else if (url->kind == DM_URL_ETCD)
+        snprintf(buf, size, "etcd at %s", first_place(url).text);
     else
         snprintf(buf, size, "%s", url->path ? url->path : "local:");
 }

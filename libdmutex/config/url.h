@@ -15,7 +15,8 @@ enum dm_url_kind {
     DM_URL_SENTINEL, /* one master with its replicas, and the sentinels that say which server the master is */
     DM_URL_CLUSTER,  /* several masters, each with some of the slots of a Cluster */
     DM_URL_QUORUM,   /* independent servers, of which a majority decides */
-    DM_URL_POSTGRES  /* a database, which a register driver opens */
+    DM_URL_POSTGRES, /* a database, which a register driver opens */
+    DM_URL_ETCD      /* members of a cluster of etcd */
 };
 
 /* The most servers that a list may have. */
@@ -27,10 +28,11 @@ struct dm_url_host {
 
 struct dm_url {
     enum dm_url_kind kind;
-    char *host;                                  /* TCP */
-    char *port;                                  /* TCP */
-    char *path;                                  /* UNIX; LOCAL: set by dm_local_place() */
-    struct dm_url_host hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: the sentinels; CLUSTER: some nodes; QUORUM: all servers */
+    char *host; /* TCP */
+    char *port; /* TCP */
+    char *path; /* UNIX; LOCAL: set by dm_local_place() */
+    struct dm_url_host
+        hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: sentinels; CLUSTER: nodes; ETCD: members; QUORUM: all servers */
     int host_count;
     char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
     char *sentinel_user; /* of the sentinels' own login, or NULL */

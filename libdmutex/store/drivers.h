@@ -29,6 +29,9 @@ dm_open_fn dm_redis_open;
 dm_open_fn dm_postgres_store_open;
 struct dm_module *dm_postgres_module(void);
 
+/* etcd. */
+dm_open_fn dm_etcd_store_open;
+
 /*
  * A quorum: a store for each host of the URL, opened by open_child; a majority of them decides.  `url` is needed only
  * during the call.

@@ -20,6 +20,7 @@ static void on_ready(void *user, const char *identity)
 
     asker->ready++;
     snprintf(asker->identity, sizeof asker->identity, "%s", identity);
+    asker->is_up = true;
 }
 
 static void on_down(void *user, const char *reason, bool is_final)
@@ -29,6 +30,7 @@ static void on_down(void *user, const char *reason, bool is_final)
     asker->down++;
     asker->is_final = is_final;
     snprintf(asker->reason, sizeof asker->reason, "%s", reason);
+    asker->is_up = false;
 }
 
 static void on_reply(void *user, uint64_t ticket, int index, const struct dm_reg_reply *reply)

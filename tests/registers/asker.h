@@ -31,7 +31,7 @@ struct asker {
     int key_count;
     bool is_listed, is_last;
     int ready, down, tells; /* how often */
-    bool is_final, has_inbox;
+    bool is_up, is_final, has_inbox;
     char identity[DM_REG_IDENTITY_ROOM], reason[DM_REG_REASON_ROOM], warning[DM_REG_REASON_ROOM];
     char told[DM_REG_TELL_MAX + 1];
     size_t told_size;
