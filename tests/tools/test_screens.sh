@@ -138,6 +138,7 @@ keys xyz " "
 shows ", at least "
 becomes 0 lines xyz
 keys q
+shows 'shell$' # what is typed before is not shown
 keys 'echo gone-$((20 + 3))' Enter
 shows "gone-23"
 is "the line as it was typed" "$(lines 'echo gone-')" 1
