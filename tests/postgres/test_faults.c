@@ -2,6 +2,7 @@
 /* What goes wrong with a database: each fault has a sentence with what to do, and nothing is lost. */
 #include "../tools/tool.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -210,6 +211,125 @@ static void test_cancelled_statements_lose_nothing(void **state)
     assert_true(actor_counted(path) >= 300);
 }
 
+/* ---- a server that is killed in the middle of a swap --------------------------------------- */
+
+static struct actor *start_without_grace(const char *name)
+{
+    char url[160];
+    struct actor *actor;
+
+    snprintf(url, sizeof url, "%s&dmutex.grace=off", server->url);
+    actor = actor_start_at(url);
+    actor_do(actor, "0", "init %s lease=60000", name);
+    return actor;
+}
+
+/* A session of ours, or of one backend, that waits for this; 0: none. */
+static pid_t find_waiting(const char *what, int backend)
+{
+    return atoi(pgserver_sql(server,
+                             "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE wait_event = '%s' AND "
+                             "CASE %d WHEN 0 THEN application_name = 'dmutex' ELSE pid = %d END",
+                             what, backend, backend));
+}
+
+/* True once commits are durable, and answered no more: they wait for a standby that does not exist. */
+static bool are_answers_held(PGconn *probe)
+{
+    PGresult *result;
+
+    PQconsumeInput(probe);
+    if (!PQisBusy(probe)) {
+        while ((result = PQgetResult(probe)))
+            PQclear(result);
+        PQsendQuery(probe, "INSERT INTO probes VALUES (1)");
+    }
+    return find_waiting("SyncRep", PQbackendPID(probe)) > 0;
+}
+
+static void reload(const char *statement)
+{
+    pgserver_sql(server, "%s", statement);
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+}
+
+/* The swap of the call is executed and never answered, or never executed. */
+static void call_and_kill(struct actor *actor, const char *call, bool is_executed)
+{
+    PGconn *other = pgserver_connect(server, "postgres");
+    char before[64];
+    pid_t backend;
+
+    snprintf(before, sizeof before, "%s",
+             pgserver_sql(server, "SELECT encode(version, 'hex') FROM dmutex.registers WHERE name = 'n/mid'"));
+    if (is_executed) {
+        reload("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+        wait_until(are_answers_held(other));
+    } else {
+        pgserver_sql_by(other, "BEGIN");
+        pgserver_sql_by(other, "SELECT FROM dmutex.registers WHERE name = 'n/mid' FOR UPDATE");
+    }
+    actor_send(actor, "%s mid", call);
+    wait_until((backend = find_waiting(is_executed ? "SyncRep" : "transactionid", 0)) > 0);
+    actor_stop(actor);
+    kill(backend, SIGKILL);
+    pgserver_await(server);
+    if (is_executed)
+        reload("ALTER SYSTEM RESET synchronous_standby_names");
+    PQfinish(other);
+    assert_int_equal(
+        strcmp(pgserver_sql(server, "SELECT encode(version, 'hex') FROM dmutex.registers WHERE name = 'n/mid'"),
+               before) != 0,
+        is_executed);
+    actor_cont(actor);
+    actor_expect(actor, "0");
+}
+
+/* The process cannot know whether the swap was executed; in both cases each call does what it says */
+static void test_server_killed_in_mid_swap_loses_nothing(void **state)
+{
+    struct actor *actor = start_without_grace("mid"), *other = start_without_grace("mid");
+
+    (void)state;
+    pgserver_sql(server, "CREATE TABLE probes (number int)");
+    actor_do(actor, "0", "lock mid");
+    actor_do(actor, "0", "unlock mid");
+    for (int is_executed = 0; is_executed < 2; is_executed++) {
+        long long token;
+
+        call_and_kill(actor, "lock", is_executed);
+        token = actor_value(actor, "token mid");
+        actor_do(other, "EBUSY", "trylock mid");
+        call_and_kill(actor, "unlock", is_executed);
+        actor_do(other, "0", "lock mid");
+        assert_true(actor_value(other, "token mid") > token);
+        actor_do(other, "0", "unlock mid");
+    }
+    assert_int_equal(actor_losses(actor), 0);
+    actor_end(actor);
+    actor_end(other);
+}
+
+/* What is held when its row is changed is given back as soon as the row is right again */
+static void test_unlock_waits_for_a_row_that_was_changed(void **state)
+{
+    struct actor *actor = start_without_grace("row"), *other = start_without_grace("row");
+
+    (void)state;
+    actor_do(actor, "0", "lock row");
+    pgserver_sql(server, "CREATE TABLE right_ones AS SELECT * FROM dmutex.registers WHERE name = 'n/row'");
+    pgserver_sql(server, "UPDATE dmutex.registers SET value = 'by hand', version = decode(repeat('ab', 24), 'hex') "
+                         "WHERE name = 'n/row'");
+    actor_do(actor, "0", "unlock row");
+    pgserver_sql(server, "UPDATE dmutex.registers r SET value = o.value, version = o.version FROM right_ones o "
+                         "WHERE r.name = o.name");
+    actor_do(other, "0", "lock row");
+    actor_do(other, "0", "unlock row");
+    assert_int_equal(actor_losses(actor), 0);
+    actor_end(actor);
+    actor_end(other);
+}
+
 /* No room for another row: the lock fails and says so, what is held can be unlocked, and then locks go on */
 static void test_full_disk_is_told(void **state)
 {
@@ -283,6 +403,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_triggers_and_row_security_are_told),
         cmocka_unit_test(test_dead_holder_is_found_when_the_clock_is_set_back),
         cmocka_unit_test(test_cancelled_statements_lose_nothing),
+        cmocka_unit_test(test_server_killed_in_mid_swap_loses_nothing),
+        cmocka_unit_test(test_unlock_waits_for_a_row_that_was_changed),
         cmocka_unit_test(test_full_disk_is_told),
         cmocka_unit_test(test_program_with_more_rights_is_refused),
     };
