@@ -47,6 +47,28 @@ install_node()
         give_up "npm cannot install $*: $(tail -n 1 "$scratch/log")"
 }
 
+# install_java GROUP:ARTIFACT:VERSION...: run_java then runs a source file with these packages.
+install_java()
+{
+    need java mvn
+    {
+        echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        echo '<groupId>finding</groupId><artifactId>finding</artifactId><version>1</version><dependencies>'
+        printf '%s\n' "$@" | sed 's|^|<dependency><groupId>|; s|:|</groupId><artifactId>|; s|:|</artifactId><version>|
+            s|$|</version></dependency>|'
+        echo '</dependencies></project>'
+    } >"$scratch/pom.xml"
+    mvn -q -B -f "$scratch/pom.xml" -Dmaven.repo.local="$scratch/maven" -DoutputDirectory="$scratch/java" \
+        org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies >"$scratch/log" 2>&1 ||
+        give_up "mvn cannot install $*: $(grep -m 1 ERROR "$scratch/log")"
+}
+
+# run_java FILE ARGUMENT...
+run_java()
+{
+    java -cp "$scratch/java/*" "$@"
+}
+
 # install_debian NAME=VERSION...: $debian then has the files of these packages.
 install_debian()
 {
@@ -78,7 +100,7 @@ start_redis()
     echo "redis-server $(redis-cli -s "$redis" info server | sed -n 's/^redis_version:\([^\r]*\).*/\1/p')"
 }
 
-# PostgreSQL and pgbouncer refuse to run as root: $other before a command makes it another user's. No function, whose
+# PostgreSQL, pgbouncer and MariaDB refuse to run as root: $other before a command makes it another user's. No function, whose
 # shell would be what is ended in place of the server.
 other=
 [ "$(id -u)" != 0 ] || other="setpriv --reuid=nobody --regid=nogroup --clear-groups"
@@ -99,6 +121,23 @@ start_postgres()
     $other "$bin/postgres" -D "$postgres/data" -k "$postgres" -c listen_addresses= >"$scratch/postgres.log" 2>&1 &
     servers="$! $servers"
     wait_for "$bin/psql" -h "$postgres" -U postgres -c 'SELECT 1'
+}
+
+# start_mariadb: at the socket $mariadb, with everybody trusted.
+start_mariadb()
+{
+    install_debian mariadb-server-core=1:10.11.19-0+deb12u1 liburing2=2.3-3 libaio1=0.3.113-4
+    mkdir "$scratch/mariadb"
+    chmod 755 "$scratch"
+    [ "$(id -u)" != 0 ] || chown nobody:nogroup "$scratch/mariadb"
+    mariadb=$scratch/mariadb/socket
+    libraries=$debian/usr/lib/$(uname -m)-linux-gnu:$debian/lib/$(uname -m)-linux-gnu
+    $other env LD_LIBRARY_PATH="$libraries" "$debian/usr/sbin/mariadbd" --no-defaults --skip-grant-tables --skip-networking \
+        --datadir="$scratch/mariadb" --socket="$mariadb" --lc-messages-dir="$debian/usr/share/mysql" \
+        >"$scratch/mariadb.log" 2>&1 &
+    servers="$! $servers"
+    wait_for grep -q 'ready for connections' "$scratch/mariadb.log"
+    sed -n 's/.*Version: .\([0-9.]*-MariaDB\).*/\1/p' "$scratch/mariadb.log"
 }
 
 # check SAID: succeeds if the file has the lines of the standard input.
