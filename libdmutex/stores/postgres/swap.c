@@ -560,7 +560,12 @@ static void reserve(struct dm_postgres *postgres, struct dm_pg_item **items, int
     dm_pg_sync(postgres, exchange);
 }
 
-/* Plain reads go in transactions of up to DM_PG_GROUP. */
+static int by_key(const void *one, const void *other)
+{
+    return strcmp((*(struct dm_pg_item *const *)one)->key, (*(struct dm_pg_item *const *)other)->key);
+}
+
+/* Plain reads go in transactions of up to DM_PG_GROUP.  Rows are locked in the order of their keys, as by groups. */
 bool dm_pg_read(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_reg_item *items, int count)
 {
     struct dm_postgres *postgres = (struct dm_postgres *)driver;
@@ -568,6 +573,7 @@ bool dm_pg_read(struct dm_reg_driver *driver, uint64_t ticket, const struct dm_r
 
     if (!made)
         return false;
+    qsort(made, (size_t)count, sizeof *made, by_key);
     if (!postgres->has_group && !postgres->waiting.first)
         reserve(postgres, made, count);
     for (int i = 0; i < count; i += DM_PG_GROUP)
