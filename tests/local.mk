@@ -1086,6 +1086,7 @@ EXTRA_DIST += \
 # programs that know nothing of it; and it complains of a thread that is cancelled in sigwait() (test_run_l...)
 TSAN_SKIP = tests/conformance/test_fork tests/server/test_tls_network tests/server/test_exit tests/server/test_forks tests/server/test_fork_handler tests/server/test_loop_thread tests/server/test_orphans tests/conformance/shalls/test_shalls tests/server/test_conditions \
     tests/server/test_cond_cancel tests/server/test_cond_ends tests/server/test_cond_forks tests/server/test_cond_storm tests/server/test_kept_ends \
+    tests/registers/test_forks tests/registers/test_postgres_forks \
     tests/chaos/test_takeover tests/tools/test_run_lock tests/tools/test_run_loss tests/tools/test_screens.sh \
     tests/doc/test_guide.sh tests/doc/test_recipe_autotools.sh tests/doc/test_recipe_cmake.sh tests/doc/test_recipe_meson.sh tests/doc/test_recipe_postgres.sh \
     tests/preload/test_calls tests/preload/test_conds tests/preload/test_harmless tests/preload/test_mappings tests/preload/test_run_cluster \

@@ -55,12 +55,18 @@ static struct dm_module module = {
     .take = take,
 };
 
+/* Atomic: a thread that has loaded the module, too, sets them again. */
+static const struct dm_tls_calls *get_calls(void)
+{
+    return __atomic_load_n(&calls, __ATOMIC_RELAXED);
+}
+
 const struct dm_tls_calls *dm_tls_load(int64_t deadline_ns, char ret_reason[DM_REASON_ROOM])
 {
     struct dm_deadline until = dm_deadline_in_ms((deadline_ns - dm_clock_boot_ns()) / DM_NS_PER_MS);
     bool is_late;
 
-    return dm_module_load(&module, &until, &is_late, ret_reason) ? calls : NULL;
+    return dm_module_load(&module, &until, &is_late, ret_reason) ? get_calls() : NULL;
 }
 
 bool dm_tls_load_here(void)
@@ -76,18 +82,18 @@ void dm_tls_load_fork_prepare(void)
 {
     is_forking_with_module = dm_module_is_loaded(&module);
     if (is_forking_with_module)
-        calls->fork_prepare();
+        get_calls()->fork_prepare();
 }
 
 void dm_tls_load_fork_parent(void)
 {
     if (is_forking_with_module)
-        calls->fork_parent();
+        get_calls()->fork_parent();
 }
 
 /* After a bare fork (base/self.h) no handler has taken the locks.  In any case the module, if loaded, starts afresh. */
 void dm_tls_load_fork_child(void)
 {
     if (dm_module_is_loaded(&module))
-        calls->fork_child();
+        get_calls()->fork_child();
 }

@@ -10,7 +10,7 @@
 #include "store/drivers.h"
 #include "stores/postgres/open.h"
 
-/* Once the module is loaded. */
+/* Once the module is loaded. Atomic: a thread that has loaded it, too, writes them again. */
 static dm_reg_open_fn *open_driver;
 static dm_pg_examine_fn *examine;
 
@@ -46,7 +46,7 @@ dm_pg_examine_fn *dm_postgres_examiner(char ret_reason[DM_REASON_ROOM])
 {
     dm_module_load_here(&module);
     dm_module_reason(&module, ret_reason);
-    return dm_module_is_loaded(&module) ? examine : NULL;
+    return dm_module_is_loaded(&module) ? __atomic_load_n(&examine, __ATOMIC_RELAXED) : NULL;
 }
 
 static struct dm_reg_driver *make(void *user, const struct dm_reg_client *client, char ret_reason[DM_REASON_ROOM])
@@ -54,7 +54,7 @@ static struct dm_reg_driver *make(void *user, const struct dm_reg_client *client
     const struct dm_url *url = user;
     const struct dm_reg_place place = { url->database, url->prefix, url->connect_timeout_ms, url->command_timeout_ms };
 
-    return open_driver(PACKAGE_VERSION, &place, client, ret_reason);
+    return __atomic_load_n(&open_driver, __ATOMIC_RELAXED)(PACKAGE_VERSION, &place, client, ret_reason);
 }
 
 struct dm_store *dm_postgres_store_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
