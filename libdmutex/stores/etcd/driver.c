@@ -14,14 +14,15 @@
 
 #include "base/clock.h"
 #include "base/minmax.h"
+#include "base/thread.h"
 #include "stores/etcd/open.h"
 #include "stores/etcd/parts.h"
 
 #define LEASE_MIN_MS 1000
-#define LOOK_FIRST_NS (30 * DM_NS_PER_S)  /* programs that run for a moment look at no alarms */
-#define LEASE_AGAIN_NS (10 * DM_NS_PER_S) /* after one that was not granted */
-#define LOOK_TICK_NS (200 * DM_NS_PER_MS) /* for a thread that connects, if its bell is lost */
-#define TLS_STACK ((size_t)16 * 1024)
+#define LOOK_FIRST_NS (30 * DM_NS_PER_S)                /* programs that run for a moment look at no alarms */
+#define LEASE_AGAIN_NS (10 * DM_NS_PER_S)               /* after one that was not granted */
+#define LOOK_TICK_NS (200 * DM_NS_PER_MS)               /* for a thread that connects, if its bell is lost */
+#define TLS_STACK (DM_OPENSSL_STACK + (size_t)4 * 1024) /* and for our own functions on the way there */
 
 enum { COMMANDS, NOTICES };
 
