@@ -108,7 +108,8 @@ static void test_pair_is_two_round_trips_when_nobody_else_wants_the_mutex(void *
 
 /* ---- statements -------------------------------------------------------------------------- */
 
-static int count_logged(const char *text)
+/* Lines of the log that begin with `who` and have the text. */
+static int count_logged_by(const char *who, const char *text)
 {
     char path[64], line[4096];
     int count = 0;
@@ -118,9 +119,14 @@ static int count_logged(const char *text)
     file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
-        count += strstr(line, text) != NULL;
+        count += strncmp(line, who, strlen(who)) == 0 && strstr(line, text);
     fclose(file);
     return count;
+}
+
+static int count_logged(const char *text)
+{
+    return count_logged_by("", text);
 }
 
 static struct actor *start_with(const char *name)
@@ -193,22 +199,6 @@ static void test_handoff_is_two_swaps_a_read_and_a_notice(void **state)
     actor_expect(waiter, "0");
     actor_end(holder);
     actor_end(waiter);
-}
-
-/* A line of the log has both texts. */
-static int count_logged_by(const char *who, const char *text)
-{
-    char path[64], line[4096];
-    int count = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "%s/log", server->folder);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file))
-        count += strncmp(line, who, strlen(who)) == 0 && strstr(line, text);
-    fclose(file);
-    return count;
 }
 
 /*
