@@ -164,6 +164,7 @@ tests_postgres_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
 if HAVE_TLS
 on_postgres_tests += tests/postgres/test_tls
 tests_postgres_test_tls_CFLAGS = $(AM_CFLAGS) $(LIBPQ_CFLAGS)
+tests_postgres_test_tls_SOURCES = tests/registers/tls.c tests/registers/bed.h tests/postgres/bed.c
 tests_postgres_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
 endif
 endif
@@ -212,6 +213,7 @@ tests_etcd_test_conditions_SOURCES = tests/registers/conditions.c tests/register
 tests_etcd_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/etcd/bed.c
 if HAVE_TLS
 on_etcd_tests += tests/etcd/test_tls
+tests_etcd_test_tls_SOURCES = tests/registers/tls.c tests/registers/bed.h tests/etcd/bed.c
 tests_etcd_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
 endif
 

@@ -17,10 +17,20 @@ bool bed_is_possible(void)
     return etcdserver_is_possible();
 }
 
+static void use(struct etcdserver *started)
+{
+    server = started;
+    snprintf(url, sizeof url, "%s?grace=off", server->url);
+}
+
 void bed_begin(void)
 {
-    server = etcdserver_start(1);
-    snprintf(url, sizeof url, "%s?grace=off", server->url);
+    use(etcdserver_start(1));
+}
+
+void bed_begin_with_tls(const char *certificate, const char *key)
+{
+    use(etcdserver_start_with_tls(certificate, key));
 }
 
 void bed_end(void)
@@ -36,6 +46,14 @@ const char *bed_url(void)
 const char *bed_url_without_grace(void)
 {
     return url;
+}
+
+const char *bed_url_with_authority(const char *path)
+{
+    static char text[256];
+
+    snprintf(text, sizeof text, "%s&cacert=%s", url, path);
+    return text;
 }
 
 const char *bed_folder(void)

@@ -8,6 +8,7 @@
 #include "../registers/pgserver.h"
 
 static struct pgserver *server;
+static const char *tls_url;
 
 bool bed_is_possible(void)
 {
@@ -29,6 +30,12 @@ void bed_begin(void)
     actor_end(first);
 }
 
+void bed_begin_with_tls(const char *certificate, const char *key)
+{
+    server = pgserver_start();
+    tls_url = pgserver_use_tls(server, certificate, key);
+}
+
 void bed_end(void)
 {
     pgserver_end(server);
@@ -44,6 +51,14 @@ const char *bed_url_without_grace(void)
     static char url[160];
 
     snprintf(url, sizeof url, "%s&dmutex.grace=off", server->url);
+    return url;
+}
+
+const char *bed_url_with_authority(const char *path)
+{
+    static char url[256];
+
+    snprintf(url, sizeof url, "%s&dmutex.grace=off&sslrootcert=%s", tls_url, path);
     return url;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store on registers for the tests of the public functions, mutexes.c and conditions.c.  Each store has a bed.c, and
- * the two programs are built for each.
+ * A store on registers for the tests of the public functions, mutexes.c, conditions.c and tls.c.  Each store has a
+ * bed.c, and these programs are built for each.
  */
 #ifndef TESTS_REGISTERS_BED_H
 #define TESTS_REGISTERS_BED_H
@@ -13,11 +13,15 @@ bool bed_is_possible(void);
 
 /* A private server, on which no lock waits for earlier owners. */
 void bed_begin(void);
+/* The same, reached with TLS. */
+void bed_begin_with_tls(const char *certificate, const char *key);
 void bed_end(void);
 
 const char *bed_url(void);
 /* For a lease so long that nobody would wait for earlier owners. */
 const char *bed_url_without_grace(void);
+/* With TLS, for a client that trusts the authority in this file. */
+const char *bed_url_with_authority(const char *path);
 const char *bed_folder(void);
 
 /* SIGKILL, and the same data again. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TLS to PostgreSQL, which is libpq's. */
+/* TLS to a store on registers: the same tests for each store, see bed.h. */
 #include "../lib/testlib.h"
 
 #include <limits.h>
@@ -7,12 +7,9 @@
 #include <stdlib.h>
 
 #include "../lib/tls.h"
-#include "../registers/pgserver.h"
+#include "bed.h"
 
 #define LONG "lease=10000"
-
-static struct pgserver *server;
-static char url[192];
 
 static int setup(void **state)
 {
@@ -20,34 +17,32 @@ static int setup(void **state)
 
     (void)state;
     tls_begin();
-    server = pgserver_start();
     snprintf(certificate, sizeof certificate, "%s/server.crt", tls_folder);
     snprintf(key, sizeof key, "%s/server.key", tls_folder);
-    snprintf(url, sizeof url, "%s&dmutex.grace=off&sslrootcert=%s/", pgserver_use_tls(server, certificate, key),
-             tls_folder);
+    bed_begin_with_tls(certificate, key);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    pgserver_end(server);
+    bed_end();
     tls_end();
     return 0;
 }
 
-static struct actor *start_with(const char *authority)
+static const char *url_with(const char *authority)
 {
-    char text[256];
+    char path[64];
 
-    snprintf(text, sizeof text, "%s%s", url, authority);
-    return actor_start_at(text);
+    snprintf(path, sizeof path, "%s/%s", tls_folder, authority);
+    return bed_url_with_authority(path);
 }
 
 /* A server with a certificate of our authority keeps locks; with another one no lock is granted */
 static void test_certificate_is_verified(void **state)
 {
-    struct actor *good = start_with("ca.crt"), *bad = start_with("other.crt");
+    struct actor *good = actor_start_at(url_with("ca.crt")), *bad = actor_start_at(url_with("other.crt"));
 
     (void)state;
     actor_do(good, "0", "init t " LONG);
@@ -85,14 +80,12 @@ static void *lock_in_turns(void *user)
 static void test_threads_with_the_least_stack_lock(void **state)
 {
     static struct small small = { .mutex = DMUTEX_INITIALIZER("small") };
-    struct actor *other = start_with("ca.crt");
+    struct actor *other = actor_start_at(url_with("ca.crt"));
     pthread_t threads[3];
     pthread_attr_t attributes;
-    char text[256];
 
     (void)state;
-    snprintf(text, sizeof text, "%sca.crt", url);
-    assert_int_equal(dmutex_configure_np(text), 0);
+    assert_int_equal(dmutex_configure_np(url_with("ca.crt")), 0);
     assert_int_equal(pthread_attr_init(&attributes), 0);
     if (!IS_THREAD_SANITIZED && !IS_ADDRESS_SANITIZED)
         assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN), 0);
@@ -100,7 +93,7 @@ static void test_threads_with_the_least_stack_lock(void **state)
     actor_do(other, "0", "lock small");
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], &attributes, lock_in_turns, &small), 0);
-    wait_until(atoi(pgserver_sql(server, "SELECT count(*) FROM dmutex.registers WHERE name LIKE 's/%%'")) > 1);
+    wait_until(bed_count_sessions() > 1);
     actor_do(other, "0", "unlock small");
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
@@ -117,6 +110,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_threads_with_the_least_stack_lock),
     };
 
+    if (!bed_is_possible())
+        return 0;
     test_begin(argc, argv);
     return cmocka_run_group_tests(tests, setup, teardown);
 }
