@@ -96,9 +96,9 @@ void bench_apart(const struct bench_scene *scene, void (*measure)(const struct b
     bench_await(bench_begin(scene, measure_apart, &measuring));
 }
 
-const char *bench_budget(const struct bench_scene *scene, const char *on_redis, const char *on_postgres)
+const char *bench_budget(const struct bench_scene *scene, const char *on_redis, const char *on_registers)
 {
-    return scene->server->store == &bench_redis ? on_redis : on_postgres;
+    return scene->server->store == &bench_redis ? on_redis : on_registers;
 }
 
 /* ---- figures --------------------------------------------------------------------- */

@@ -53,8 +53,8 @@ void bench_await(pid_t pid);
 /* Kills the process. */
 void bench_kill(pid_t pid);
 
-/* The budget of a figure: one for Redis, another for PostgreSQL. */
-const char *bench_budget(const struct bench_scene *scene, const char *on_redis, const char *on_postgres);
+/* The budget of a figure: one for Redis, another for stores on registers. */
+const char *bench_budget(const struct bench_scene *scene, const char *on_redis, const char *on_registers);
 
 /* Calls measure(scene) in a separate process, and waits for its end. */
 void bench_apart(const struct bench_scene *scene, void (*measure)(const struct bench_scene *));

@@ -23,8 +23,8 @@ struct crowd {
 enum crowd_figure {
     CROWD_PER_SECOND, /* acquisitions of all threads */
     CROWD_HANDOFFS,   /* per second: acquisitions after another thread's */
-    CROWD_COMMANDS,   /* of clients, per acquisition; in PostgreSQL the transactions that write or notify */
-    CROWD_ROWS,       /* written, per acquisition; in PostgreSQL only */
+    CROWD_COMMANDS,   /* of clients, per acquisition; in others what their stores count */
+    CROWD_ROWS,       /* or revisions, written per acquisition; not in Redis */
     CROWD_MESSAGES,   /* to inboxes, per acquisition: each wakes one process */
     CROWD_SLEEPS,     /* of threads, per acquisition */
     CROWD_SERVER_US,  /* in scripts, per acquisition */

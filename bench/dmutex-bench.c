@@ -14,7 +14,8 @@ static const char usage_text[] =
     "Measures the workloads, or all, in rounds that alternate with bare limits; prints medians and, in brackets, the\n"
     "ratio of the library to each limit.\n"
     "\n"
-    "  --store STORE    redis, unless given; postgres; postgres-async: the same with synchronous_commit=off\n"
+    "  --store STORE    redis, unless given; postgres; postgres-async: the same with synchronous_commit=off;\n"
+    "                   etcd: one member\n"
     "  --list           print the workloads of all stores\n"
     "  --json           print one JSON object: machine, versions, date, workloads\n"
     "  --rounds N       5 rounds, unless given\n"
@@ -22,7 +23,7 @@ static const char usage_text[] =
     "  --place PLACE    apart, together or anywhere: one place of server and clients on the cores, not all\n"
     "\n"
     "Starts a server of its own: redis-server, or the program that DMUTEX_TEST_SERVER names; or postgres of PATH, or\n"
-    "else of the newest version in /usr/lib/postgresql.\n";
+    "else of the newest version in /usr/lib/postgresql; or etcd of PATH.\n";
 
 struct options {
     bool is_json;
@@ -126,7 +127,9 @@ static void measure(const struct workload *workload, const struct options *optio
 
 static bool runs_on(const struct workload *workload, const struct bench_store *store)
 {
-    return workload->stores == ON_ALL || (workload->stores == ON_REDIS) == (store == &bench_redis);
+    if (workload->stores == ON_POSTGRES)
+        return store->table_bytes != NULL;
+    return workload->stores == ON_ALL || store == &bench_redis;
 }
 
 static const struct workload *find(const char *name, const struct bench_store *store)

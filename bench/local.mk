@@ -6,6 +6,7 @@ bench_programs = bench/footprint bench/preload_pairs
 bench_common = \
     bench/bench.c bench/bench.h \
     bench/asked.c bench/asked.h \
+    bench/etcd.c \
     bench/grant.c bench/grant.h \
     bench/home.c bench/home.h \
     bench/own.c bench/own.h \
@@ -17,8 +18,9 @@ bench_libs = libdmutex/libredis.la libdmutex/libdmutex.la $(HIREDIS_LIBS)
 if HAVE_POSTGRES
 bench_common += bench/postgres.c
 bench_cppflags += -DBENCH_POSTGRES $(LIBPQ_CFLAGS)
-bench_libs += libdmutex/libspawn.la libdmutex/libbase.la $(LIBPQ_LIBS)
+bench_libs += libdmutex/libspawn.la $(LIBPQ_LIBS)
 endif
+bench_libs += libdmutex/libetcd.la libdmutex/libbase.la
 
 bench_dmutex_bench_SOURCES = \
     $(bench_common) \

@@ -69,12 +69,12 @@ void bench_server_use(struct bench_server *server, enum bench_way way)
     server->store->write_url(server);
 }
 
-/* PostgreSQL takes SIGQUIT to end at once, and leaves no shared memory; Redis needs SIGKILL. */
+/* PostgreSQL takes SIGQUIT to end at once, and leaves no shared memory; others need SIGKILL. */
 void bench_server_stop(struct bench_server *server)
 {
     char command[96];
 
-    kill(server->pid, server->store == &bench_redis ? SIGKILL : SIGQUIT);
+    kill(server->pid, server->store->table_bytes ? SIGQUIT : SIGKILL);
     waitpid(server->pid, NULL, 0);
     snprintf(command, sizeof command, "rm -rf '%s'", server->directory);
     if (system(command) != 0)

@@ -17,7 +17,7 @@ struct bench_server {
     pid_t pid;
     char directory[64]; /* temporary */
     char socket[80];    /* in the directory; of Redis */
-    int port;           /* on 127.0.0.1; of Redis */
+    int port;           /* on 127.0.0.1; of Redis and etcd */
     enum bench_way way; /* how the library and bench_connect() reach it */
     char url[192];      /* for DMUTEX_URL */
     unsigned lease_ms;  /* of bare locks that end by themselves */
@@ -28,7 +28,7 @@ int bench_free_port(void);
 
 /*
  * Starts a server on a core, -1 for any, with BENCH_UNIX.  Redis is the program that DMUTEX_TEST_SERVER names;
- * PostgreSQL is that of PATH, or else the newest one in /usr/lib/postgresql.
+ * PostgreSQL is that of PATH, or else the newest one in /usr/lib/postgresql; etcd is that of PATH.
  */
 struct bench_server bench_server_start(const struct bench_store *store, int core);
 void bench_server_stop(struct bench_server *server);

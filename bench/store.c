@@ -4,8 +4,7 @@
 const struct bench_store *const bench_stores[] = {
     &bench_redis,
 #ifdef BENCH_POSTGRES
-    &bench_postgres,
-    &bench_postgres_async,
+    &bench_postgres, &bench_postgres_async,
 #endif
-    NULL,
+    &bench_etcd,     NULL,
 };

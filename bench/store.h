@@ -50,7 +50,8 @@ struct bench_store {
     void (*write_version)(const struct bench_server *server, char *buf, size_t size);
     /* So far. */
     void (*count)(const struct bench_server *server, struct bench_counts *ret_counts);
-    /* NULL on Redis.  The rows that locks have written, asked when no client is connected; the size of the table. */
+    /* NULL if the store has none.  The rows, or versions of keys, that locks have written, asked when no client is
+     * connected; the size of the table. */
     double (*rows_written)(const struct bench_server *server);
     double (*table_bytes)(const struct bench_server *server);
 };
@@ -58,6 +59,6 @@ struct bench_store {
 /* NULL ends the list. */
 extern const struct bench_store *const bench_stores[];
 
-extern const struct bench_store bench_redis, bench_postgres, bench_postgres_async;
+extern const struct bench_store bench_redis, bench_postgres, bench_postgres_async, bench_etcd;
 
 #endif

@@ -93,4 +93,17 @@ if $bench --store postgres --list >"$scratch/list" 2>&1 &&
     result "handoffs on PostgreSQL are timed"
 fi
 
+# ---------------------------------------------------------------------------
+# etcd
+# ---------------------------------------------------------------------------
+if command -v etcd >"$scratch/out"; then
+    $bench --store etcd heap >"$scratch/out" 2>&1
+    is "status of a workload for PostgreSQL alone" $? 2
+    $bench --store etcd --json --rounds 1 --seconds 0.01 --place anywhere uncontended >"$scratch/json" \
+        2>"$scratch/errors" || complain "status $?: $(cat "$scratch/errors")"
+    counted 2 uncontended TCP "entries of the log"
+    grep -q '"server": "etcd [0-9]' "$scratch/json" || complain "no version of the server"
+    result "a pair on etcd is two entries of the log"
+fi
+
 finish
