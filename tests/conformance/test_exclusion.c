@@ -299,7 +299,6 @@ static void test_next_waiter_owns_when_the_first_died_before(void **state)
 {
     struct actor *first = actor_start(the_server), *next = actor_start(the_server);
     dmutex_t mutex = DMUTEX_INITIALIZER("exclusion/before");
-    int channels;
 
     (void)state;
     assert_result(dmutex_lock(&mutex), 0);
@@ -307,9 +306,9 @@ static void test_next_waiter_owns_when_the_first_died_before(void **state)
     wait_until(waiters_of(&mutex) == 1);
     actor_send(next, "lock exclusion/before");
     wait_until(waiters_of(&mutex) == 2);
-    channels = side_count_channels(the_server->side);
+    wait_until(side_count_channels(the_server->side) == 3); /* an inbox of each process */
     actor_kill(first);
-    wait_until(side_count_channels(the_server->side) == channels - 1);
+    wait_until(side_count_channels(the_server->side) == 2);
     side_set_bound(the_server->side, "before", 1000);
     assert_result(dmutex_unlock(&mutex), 0);
     actor_expect(next, "0");

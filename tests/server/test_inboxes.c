@@ -24,7 +24,7 @@ static void hold(const char *name)
     assert_result(dmutex_lock(&mutex), 0);
 }
 
-/* An actor, connected through the proxy, that alone waits for `name`. */
+/* An actor, connected through the proxy, that alone waits for `name`. Its inbox may still be on the way. */
 static struct actor *start_waiter(const char *name, int lease_ms)
 {
     struct actor *waiter = actor_start_at(proxy_url(the_proxy));
@@ -66,15 +66,14 @@ static void test_a_waiter_owns_when_the_unlock_comes_before_its_subscription(voi
 static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(void **state)
 {
     struct actor *waiter;
-    int channels;
 
     (void)state;
     hold("inbox/closed");
     waiter = start_waiter("inbox/closed", LONG_LEASE);
-    channels = side_count_channels(the_server->side);
+    wait_until(side_count_channels(the_server->side) == 2);
     proxy_refuse(the_proxy); /* the new inbox does not come up before the unlock */
     side_text(the_server->side, "CLIENT KILL TYPE pubsub");
-    wait_until(side_count_channels(the_server->side) < channels);
+    wait_until(side_count_channels(the_server->side) < 2);
     assert_result(dmutex_unlock(&mutex), 0);
     promise_within(AT_ONCE);
     proxy_pass(the_proxy);
@@ -85,15 +84,14 @@ static void test_a_waiter_owns_when_its_inbox_was_closed_and_the_unlock_missed(v
 static void test_a_waiter_gets_the_message_when_its_inbox_was_closed_before(void **state)
 {
     struct actor *waiter;
-    int channels;
 
     (void)state;
     hold("inbox/again");
     waiter = start_waiter("inbox/again", LONG_LEASE);
-    channels = side_count_channels(the_server->side);
+    wait_until(side_count_channels(the_server->side) == 2);
     for (int i = 0; i < 5; i++) {
         side_text(the_server->side, "CLIENT KILL TYPE pubsub");
-        wait_until(side_count_channels(the_server->side) == channels);
+        wait_until(side_count_channels(the_server->side) == 2);
     }
     promise_within(AT_ONCE);
     assert_result(dmutex_unlock(&mutex), 0);
