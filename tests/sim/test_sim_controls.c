@@ -138,7 +138,7 @@ static void test_sim_notices_when_registers_lose_signals(void **state)
     (void)state;
     has_registers = true;
     must_break("registers: a signal goes nowhere", NULL, REGISTERS_SIGNAL_NOBODY, "I7 liveness");
-    next_seed = 2101;
+    next_seed = 2471;
     must_break("registers: a signal dies with its receiver", NULL, REGISTERS_DROP_SIGNALS, "I7 liveness");
 }
 
@@ -462,7 +462,7 @@ static void test_sim_notices_when_a_thread_that_woke_up_sleeps_on(void **state)
     next_seed = 1041;
     must_break_when("a renewal that leaves the sleeper", renew, CORE_IS_WHOLE, "I5", true);
     must_break_when("a release that leaves the sleeper", release, CORE_IS_WHOLE, "I4", true);
-    next_seed = 501;
+    next_seed = 711;
     must_break_when("a renewal that keeps the signal of the owner in the copy", signal, CORE_IS_WHOLE, "I7", true);
 }
 
