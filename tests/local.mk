@@ -217,7 +217,9 @@ tests_etcd_test_tls_SOURCES = tests/registers/tls.c tests/registers/bed.h tests/
 tests_etcd_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
 endif
 
-# parts and the whole on a server of their own
+# not in TESTS, but `make check-stores`
+store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests)
+
 # parts, and the whole library, on a private server
 server_tests = \
     tests/server/test_sentinel \
@@ -1181,11 +1183,10 @@ program_tests += $(fault_tests)
 if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
-program_tests += $(postgres_tests) $(on_postgres_tests) $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
-program_tests += $(etcd_tests) $(on_etcd_tests)
+program_tests += $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
-check_PROGRAMS += $(program_tests) $(short_tests) $(group_programs)
+check_PROGRAMS += $(program_tests) $(short_tests) $(store_tests) $(group_programs)
 second_runs = $(libc_tests) $(linger_tests)
 check_PROGRAMS += tests/preload/locker tests/server/loads_late tests/server/in_constructor $(outsiders)
 check_PROGRAMS += $(dropin_programs)
@@ -1223,7 +1224,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # Where the results are; for build-aux/sum-tests.
 print-results:
-	@echo $(TEST_LOGS:.log=.trs) $(group_tests:.sh=.trs)
+	@echo $(TEST_LOGS:.log=.trs) $(store_tests:=.trs) $(group_tests:.sh=.trs)
 
 print-dist:
 	@echo $(DISTFILES)
@@ -1237,7 +1238,7 @@ check-long:
 	$(MAKE) long-tests long-programs long-sim long-models
 long-tests:
 	$(MAKE) check DMUTEX_TEST_LONG=1 TEST_TIMEOUT=$(LONG_TIMEOUT) \
-	    TESTS='$(group_tests) $(long_first) $(filter-out $(long_first) $(long_sim),$(TESTS)) $(long_linger_tests)'
+	    TESTS='$(group_tests) $(long_first) $(filter-out $(long_first) $(long_sim),$(TESTS)) $(store_tests) $(long_linger_tests)'
 long-programs:
 	$(MAKE) check-programs DMUTEX_TEST_LONG=1 DEBIAN_TIMEOUT=1800
 long-sim:
@@ -1248,6 +1249,10 @@ long-models:
 LONG_TIMEOUT = 7200
 long_first = $(foreach test,tests/server/test_cond_storm tests/chaos/test_chaos,$(filter $(test),$(TESTS)))
 long_sim = $(filter tests/sim/test_sim,$(TESTS))
+
+# The library and the tools on stores that are neither Redis nor Valkey.
+check-stores: all
+	$(MAKE) check TESTS='$(store_tests)' TEST_SUITE_LOG=tests/stores.log
 
 # Sentinel, Cluster, a quorum and PostgreSQL under chaos.
 check-groups: all
@@ -1272,42 +1277,31 @@ valgrind_flags = --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds
 # A sanitized tree is built below this one, with the same compiler and switches.
 check-asan: asan/Makefile
 	$(MAKE) -C asan check TEST_TIMEOUT=600
+	$(MAKE) -C asan check-stores TEST_TIMEOUT=600
 	$(MAKE) -C asan check-groups TEST_TIMEOUT=600
 check-tsan: tsan/Makefile
 	$(MAKE) -C tsan check TEST_TIMEOUT=1800 TESTS='$(filter-out $(TSAN_SKIP),$(TESTS))'
+	$(MAKE) -C tsan check-stores TEST_TIMEOUT=1800
 	$(MAKE) -C tsan check-groups TEST_TIMEOUT=600
-# The same with only the library's assertions: parts, the simulator, and the library on real servers, whose tests run
-# two programs more.
-asserted_tests = $(unit_tests) $(sim_tests) $(server_tests)
-check-asserted: asserted/Makefile
-	$(MAKE) -C asserted check TESTS='$(asserted_tests)' \
-	    check_PROGRAMS='$(asserted_tests) tests/conformance/test_stacks tests/server/loads_late tests/server/in_constructor $(outsiders)'
-asserted/Makefile:
-	$(MKDIR_P) $(@D)
-	cd $(@D) && eval $(configure_again) --enable-assertions $(build_fast)
 asan/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=address,undefined
 tsan/Makefile:
 	$(MKDIR_P) $(@D)
 	cd $(@D) && eval $(configure_again) --enable-sanitizer=thread
-# With the newest hiredis inside, in its own tree, which is always new: the folder of that hiredis is temporary.
-hiredis_tests = \
-    $(unit_tests) \
-    $(fuzz_tests) \
-    tests/server/test_cluster \
-    tests/server/test_conditions \
-    tests/server/test_floods \
-    tests/server/test_impostors \
-    tests/server/test_inboxes \
-    tests/server/test_network \
-    tests/server/test_outsiders
-hiredis_programs = $(hiredis_tests) $(outsiders) tests/preload/locker
+# With the library's assertions and the newest hiredis inside: parts, the simulator, and the library on real servers.
+# The tree is always new, since the folder of that hiredis is temporary.
+hiredis_tests = $(unit_tests) $(fuzz_tests) $(filter-out tests/sim/test_sim_controls,$(sim_tests)) $(server_tests)
+hiredis_programs = $(hiredis_tests) $(outsiders) \
+    tests/conformance/test_stacks \
+    tests/preload/locker \
+    tests/server/in_constructor \
+    tests/server/loads_late
 check-hiredis:
 	+$(SHELL) $(srcdir)/build-aux/with-hiredis $(MAKE) check-newest
 check-newest:
 	rm -rf newest && $(MKDIR_P) newest
-	cd newest && eval $(configure_again) $(build_fast)
+	cd newest && eval $(configure_again) --enable-assertions $(build_fast)
 	$(MAKE) -C newest check TESTS='$(hiredis_tests)' check_PROGRAMS='$(hiredis_programs)'
 
 # The tests on PostgreSQL, with the versions of later suites, which are downloaded for it.
@@ -1370,7 +1364,7 @@ EXTRA_DIST += \
     tests/model/token.pml
 
 clean-local:
-	rm -rf asan asserted newest tsan html tests/fuzz/clang
-	rm -f tests/programs.log tests/groups.log tests/sim.log
+	rm -rf asan newest tsan html tests/fuzz/clang
+	rm -f tests/programs.log tests/groups.log tests/sim.log tests/stores.log
 
-.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-asserted check-tsan check-hiredis check-newest check-postgres check-systems print-hiredis-results
+.PHONY: print-dist print-results print-debian-results check-groups check-abi update-abi check-short check-long long-tests long-programs long-sim long-models check-model check-programs check-valgrind check-asan check-stores check-tsan check-hiredis check-newest check-postgres check-systems print-hiredis-results
