@@ -594,6 +594,5 @@ void dm_reg_apply(struct dm_reg_name_value *value, const struct dm_reg_step *ste
         dm_work_tell_holders(&work, holds_before);
     dm_work_tell_moved(&work);
     answer(&work);
-    ret_result->is_changed = ret_result->is_changed || (step->must_write && !ret_result->reason);
     dm_reg_name_tidy(value);
 }

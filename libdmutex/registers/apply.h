@@ -79,7 +79,6 @@ struct dm_reg_step {
     uint64_t quiet_ms; /* of the mark, if it names this identity; else 0 (D2) */
     uint64_t seen;     /* the highest token of the name that the process has seen */
     int64_t clock_us;  /* the store's clock, or else our wall clock, since 1970; 0: none */
-    bool must_write;   /* an earlier swap for this attempt is unknown, so that only a swap settles it (N5) */
     const struct dm_reg_owed *owed;
     int owed_count;
     const struct dm_reg_session_id *dead; /* sessions that are known to be dead (S2) */

@@ -545,27 +545,6 @@ static void test_notice_is_lost_when_there_is_no_room(void **state)
 
 /* ---- what the process owes and knows ------------------------------------------------------ */
 
-/* N5: an attempt whose swap is unknown is settled by a write, also if there is nothing to undo. */
-static void test_step_writes_when_an_earlier_swap_is_unknown(void **state)
-{
-    static const enum dm_reg_act acts[] = { DM_REG_RELEASE, DM_REG_CANCEL, DM_REG_COND_CANCEL, DM_REG_SERVE };
-
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        on("a1 | |", acts[i], "b2");
-        apply_once(&name, &step);
-        assert_false(result.is_changed);
-        step.must_write = true;
-        apply_once(&name, &step);
-        assert_true(result.is_changed);
-        assert_name(&name, "a1 | |");
-        on("", acts[i], "b2"); /* what is late may have been made for an absent key, too */
-        step.must_write = true;
-        apply_once(&name, &step);
-        assert_true(result.is_changed);
-    }
-}
-
 /* N5: what the process owes is done before its next step, in the same swap; so a handoff passes nobody. */
 static void test_owed_releases_are_done_when_the_next_step_comes(void **state)
 {
@@ -797,7 +776,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_others_are_told_when_a_lock_is_broken_or_lost_for_ever, empty_name,
                                         free_name),
         cmocka_unit_test_setup_teardown(test_notice_is_lost_when_there_is_no_room, empty_name, free_name),
-        cmocka_unit_test_setup_teardown(test_step_writes_when_an_earlier_swap_is_unknown, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_owed_releases_are_done_when_the_next_step_comes, empty_name, free_name),
         cmocka_unit_test_setup_teardown(test_own_attempts_are_removed_when_the_process_does_not_know_them, empty_name,
                                         free_name),

@@ -191,7 +191,6 @@ static void execute(struct state *state, const struct swap *swap)
         .capacity = 1,
         .weight = 1,
         .is_robust = true,
-        .must_write = true, /* a swap is a write, whatever it changes */
         .identity = PRESENT,
         .quiet_ms = LEASE_MS,
         .dead = dead,
