@@ -148,6 +148,7 @@ EXTRA_DIST += \
     doc/design/faults.md \
     doc/design/inputs.md \
     doc/design/lines.md \
+    doc/design/memcached.md \
     doc/design/models.md \
     doc/design/performance.md \
     doc/design/preload.md \
@@ -167,6 +168,7 @@ EXTRA_DIST += \
     doc/guide/etcd.md \
     doc/guide/failures.md \
     doc/guide/figures.md \
+    doc/guide/memcached.md \
     doc/guide/operating.md \
     doc/guide/postgres.md \
     doc/guide/porting.md \

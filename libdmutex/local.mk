@@ -427,6 +427,18 @@ libdmutex_libetcd_la_SOURCES = \
     libdmutex/stores/etcd/store.c
 
 # ---------------------------------------------------------------------------
+# memcached: the register store on memcached, which needs no library
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libmemcached.la
+libdmutex_libmemcached_la_CFLAGS = $(floor_cflags)
+libdmutex_libmemcached_la_SOURCES = \
+    libdmutex/stores/memcached/answer.c \
+    libdmutex/stores/memcached/answer.h \
+    libdmutex/stores/memcached/driver.c \
+    libdmutex/stores/memcached/open.h \
+    libdmutex/stores/memcached/store.c
+
+# ---------------------------------------------------------------------------
 # postgres: the register store on PostgreSQL.  What calls libpq is a module, which the library loads at first use.
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libpostgres-schema.la libdmutex/libpostgres.la
@@ -633,7 +645,7 @@ up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_registers = libdmutex/libregisters.la $(up_to_store)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
+up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
 up_to_spawn = libdmutex/libspawn.la $(up_to_stores)
 up_to_process = libdmutex/libprocess.la $(up_to_spawn)
 up_to_names = libdmutex/libnames.la $(up_to_process)
@@ -647,7 +659,7 @@ libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
     libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libstores.la \
-    libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
+    libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
     libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS

@@ -40,6 +40,7 @@ unit_store_tests = \
     tests/unit/test_url \
     tests/unit/test_url_cluster \
     tests/unit/test_url_etcd \
+    tests/unit/test_url_memcached \
     tests/unit/test_url_postgres \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
@@ -81,6 +82,8 @@ unit_redis_tests = \
 unit_etcd_tests = \
     tests/unit/test_etcd_http \
     tests/unit/test_etcd_json
+unit_memcached_tests = \
+    tests/unit/test_memcached_answer
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_metrics \
@@ -91,7 +94,7 @@ unit_api_tests = \
     tests/unit/test_stats
 unit_tests = \
     $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_registers_tests) \
-    $(unit_link_tests) $(unit_redis_tests) $(unit_etcd_tests) $(unit_api_tests)
+    $(unit_link_tests) $(unit_redis_tests) $(unit_etcd_tests) $(unit_memcached_tests) $(unit_api_tests)
 $(unit_base_tests): private LDADD = $(test_libs) libdmutex/libconfig.la $(up_to_base)
 $(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
 $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
@@ -99,6 +102,7 @@ $(unit_registers_tests): private LDADD = $(test_libs) $(up_to_registers)
 $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_etcd_tests): private LDADD = $(test_libs) libdmutex/libetcd.la libdmutex/libregisters.la $(up_to_link)
+$(unit_memcached_tests): private LDADD = $(test_libs) libdmutex/libmemcached.la libdmutex/libregisters.la $(up_to_link)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_registers_tests): $(up_to_registers)
 $(unit_tests): $(up_to_api)
@@ -218,7 +222,27 @@ tests_etcd_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
 endif
 
 # not in TESTS, but `make check-stores`
-store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests)
+store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests) $(memcached_tests) $(on_memcached_tests)
+
+# the driver of memcached, on a server of its own
+memcached_tests = \
+    tests/registers/test_memcached \
+    tests/registers/test_memcached_suite
+$(memcached_tests): private LDADD = tests/registers/libmcserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libmemcached.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(memcached_tests): tests/registers/libmcserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libmemcached.la $(up_to_api)
+check_LTLIBRARIES += tests/registers/libmcserver.la
+tests_registers_libmcserver_la_SOURCES = tests/registers/mcserver.c tests/registers/mcserver.h
+
+# the whole library, and the tools, on memcached
+on_memcached_tests = \
+    tests/memcached/test_conditions \
+    tests/memcached/test_losses \
+    tests/memcached/test_mutexes \
+    tests/memcached/test_tools
+$(on_memcached_tests): private LDADD = tests/tools/libtool.la tests/registers/libmcserver.la $(test_libs) libdmutex/libdmutex.la
+$(on_memcached_tests): tests/tools/libtool.la tests/registers/libmcserver.la libdmutex/libdmutex.la tools/dmutex$(EXEEXT)
+tests_memcached_test_conditions_SOURCES = tests/registers/conditions.c tests/registers/bed.h tests/memcached/bed.c
+tests_memcached_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/memcached/bed.c
 
 # parts, and the whole library, on a private server
 server_tests = \

@@ -106,6 +106,11 @@ static int run(int argc, char **argv)
         say("the configured server is PostgreSQL: dmutex sql postgresql prints the grants for a role");
         return TOOL_CONFIG;
     }
+    if (url && url->kind == DM_URL_MEMCACHED) {
+        say("the configured server is memcached, which has no users: let nobody else reach it");
+        dm_url_free(url);
+        return TOOL_CONFIG;
+    }
     if (url && url->kind == DM_URL_ETCD) {
         say("the configured server is etcd: give the user a role, and let root run "
             "\"etcdctl role grant-permission ROLE readwrite --prefix=true /%s/\"",

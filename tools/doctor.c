@@ -162,6 +162,8 @@ static const char *assumption_of(const struct doctor *doctor)
         return "a failover creates no second holder: if the old primary has ended before a standby is promoted";
     if (doctor->kind == DM_URL_ETCD)
         return "the loss of members creates no second holder: if fewer than half of them lose their data";
+    if (doctor->kind == DM_URL_MEMCACHED)
+        return "a restart creates no second holder: if the holders are there again within a lease of theirs";
     return "a failover or restart creates no second holder: with one master behind the address";
 }
 
@@ -171,6 +173,8 @@ static const char *durability_of(const struct doctor *doctor)
         return "locks survive a power failure of the server: fsync and synchronous_commit on";
     if (doctor->kind == DM_URL_ETCD)
         return "locks survive a power failure of all members, which write each one to their disks";
+    if (doctor->kind == DM_URL_MEMCACHED)
+        return "locks survive a power failure: memcached keeps none of them";
     return "locks survive a power failure of the servers: appendonly yes, appendfsync always";
 }
 
@@ -379,6 +383,8 @@ static int examine_servers(struct doctor *doctor)
         return doctor_examine_postgres(doctor);
     if (doctor->kind == DM_URL_ETCD)
         return doctor_examine_etcd(doctor);
+    if (doctor->kind == DM_URL_MEMCACHED)
+        return doctor_examine_memcached(doctor);
     return examine_only_server(doctor);
 }
 

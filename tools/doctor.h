@@ -8,6 +8,7 @@
  *   doctor_quorum.c      the servers of a quorum
  *   doctor_postgres.c    a database of PostgreSQL
  *   doctor_etcd.c        the members of etcd
+ *   doctor_memcached.c   a server of memcached
  *   doctor_server.c      answers of INFO and CONFIG GET
  *   doctor_link.c        trials: rights, times, messages
  */
@@ -107,6 +108,9 @@ int doctor_examine_postgres(struct doctor *doctor);
 
 /* For the members of etcd.  Returns as the one above. */
 int doctor_examine_etcd(struct doctor *doctor);
+
+/* For a server of memcached.  Returns as the one above. */
+int doctor_examine_memcached(struct doctor *doctor);
 
 /*
  * Of the findings from `begin` on, leaves only those that say more than first..first_end, the findings of another

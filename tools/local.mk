@@ -26,6 +26,7 @@ tools_libdmutex_tool_la_SOURCES = \
     tools/doctor_cluster.c \
     tools/doctor_etcd.c \
     tools/doctor_link.c \
+    tools/doctor_memcached.c \
     tools/doctor_postgres.c \
     tools/doctor_quorum.c \
     tools/doctor_sentinels.c \

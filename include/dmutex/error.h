@@ -78,6 +78,8 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *   postgresql://... a database of PostgreSQL; libpq reads the URL, and our options begin with "dmutex."
  *   etcd://[user[:password]@]host[:port],host[:port]...[/prefix]
  *                    members of etcd, port 2379; etcds:// with TLS
+ *   memcached://host[:port]?lossy=yes
+ *                    a server of memcached, port 11211; locks may get lost
  *   local:           a private server of this user on this machine, started on demand
  *
  * Options: connect_timeout, command_timeout (ms, default 2000, etcd 5000), prefix (default "dmutex"), user_file,

@@ -13,6 +13,7 @@
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
 #define ETCD_PORT "2379"
+#define MEMCACHED_PORT "11211"
 #define ETCD_TIMEOUT_MS 5000 /* an election takes a second or more */
 #define DEFAULT_PREFIX "dmutex"
 #define DEFAULT_TIMEOUT_MS 2000
@@ -206,6 +207,28 @@ static bool read_etcds(struct dm_url *url, struct dm_part where, char *ret_reaso
     return read_etcd(url, where, ret_reason);
 }
 
+/*
+ * host[:port] or /path.  One server: clients with a list spread their keys over it, and move them when a server is
+ * missing for one of them, so two could hold a lock.
+ */
+static bool read_memcached(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    url->kind = DM_URL_MEMCACHED;
+    if (memchr(where.text, '@', where.length))
+        return dm_url_complain(ret_reason, "memcached:// has no login: take it away");
+    if (where.length && where.text[0] == '/')
+        return (dm_part_set(&url->path, where) && strlen(url->path) < sizeof((struct sockaddr_un *)0)->sun_path) ||
+               dm_url_complain(ret_reason, "the path cannot be decoded, or is longer than 107 bytes");
+    if (memchr(where.text, ',', where.length))
+        return dm_url_complain(ret_reason,
+                               "locks are on one server of memcached: if a list of them changed, or one were "
+                               "cut off, a lock could have two owners");
+    if (memchr(where.text, '/', where.length))
+        return dm_url_complain(ret_reason,
+                               "nothing comes after the host of memcached:// but options, such as ?prefix=");
+    return read_address(where, MEMCACHED_PORT, &url->host, &url->port, ret_reason);
+}
+
 static bool read_tls(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     url->has_tls = true;
@@ -245,9 +268,21 @@ static bool read_local(struct dm_url *url, struct dm_part where, char *ret_reaso
     return where.length == 0 || dm_url_complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
-/* Called after all options are parsed, which may come in any order. */
+/* Nobody shall keep locks in memcached by mistake.  Called after all options are parsed, as the next ones. */
+static bool check_lossy(const struct dm_url *url, char *ret_reason)
+{
+    return url->kind != DM_URL_MEMCACHED || url->is_lossy ||
+           dm_url_complain(ret_reason,
+                           "memcached forgets locks when its memory is full, and the deaths of owners whenever "
+                           "it starts again: use another server, or write ?lossy=yes if two owners at a "
+                           "time would do no harm");
+}
+
+/* Options may come in any order. */
 static bool check_tls(const struct dm_url *url, char *ret_reason)
 {
+    if (url->kind == DM_URL_MEMCACHED && (url->has_tls || url->user || url->password))
+        return dm_url_complain(ret_reason, "memcached:// has neither TLS nor a login");
     if (!url->has_tls)
         return (!url->cacert && !url->cert && !url->key && !url->servername && url->is_verified) ||
                dm_url_complain(ret_reason,
@@ -287,6 +322,7 @@ static const struct scheme {
     { "redis+quorum://", read_quorum, true },
     { "etcd://", read_etcd, true },
     { "etcds://", read_etcds, true },
+    { "memcached://", read_memcached, true },
 };
 
 static bool begins_with(struct dm_part part, const char *text)
@@ -335,7 +371,7 @@ static const char *meant(struct dm_part where)
             return others[i].sentence;
     }
     return "it does not begin with redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, "
-           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds:// or \"local:\"";
+           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds://, memcached:// or \"local:\"";
 }
 
 /* True if, before the options, there is a complete login or certainly none: a password would follow a colon. */
@@ -368,7 +404,7 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
         where.length -= length;
         return scheme->read(url, where, ret_reason) &&
                dm_url_read_options(url, behind, has_whole_login(where), ret_reason) && check_tls(url, ret_reason) &&
-               check_switch(url, ret_reason);
+               check_lossy(url, ret_reason) && check_switch(url, ret_reason);
     }
     return dm_url_complain(ret_reason, meant(where));
 }
@@ -461,6 +497,8 @@ void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
         dm_url_describe_postgres(url, buf, size);
     else if (url->kind == DM_URL_ETCD)
         snprintf(buf, size, "etcd at %s", first_place(url).text);
+    else if (url->kind == DM_URL_MEMCACHED)
+        snprintf(buf, size, "memcached at %s", url->path ? url->path : dm_url_place(url->host, url->port).text);
     else
         snprintf(buf, size, "%s", url->path ? url->path : "local:");
 }

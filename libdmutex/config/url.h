@@ -16,7 +16,8 @@ enum dm_url_kind {
     DM_URL_CLUSTER,  /* several masters, each with some of the slots of a Cluster */
     DM_URL_QUORUM,   /* independent servers, of which a majority decides */
     DM_URL_POSTGRES, /* a database, which a register driver opens */
-    DM_URL_ETCD      /* members of a cluster of etcd */
+    DM_URL_ETCD,     /* members of a cluster of etcd */
+    DM_URL_MEMCACHED
 };
 
 /* The most servers that a list may have. */
@@ -28,9 +29,9 @@ struct dm_url_host {
 
 struct dm_url {
     enum dm_url_kind kind;
-    char *host; /* TCP */
-    char *port; /* TCP */
-    char *path; /* UNIX; LOCAL: set by dm_local_place() */
+    char *host; /* TCP, MEMCACHED */
+    char *port; /* TCP, MEMCACHED */
+    char *path; /* UNIX, and MEMCACHED without a host; LOCAL: set by dm_local_place() */
     struct dm_url_host
         hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: sentinels; CLUSTER: nodes; ETCD: members; QUORUM: all servers */
     int host_count;
@@ -48,6 +49,7 @@ struct dm_url {
     unsigned connect_timeout_ms;
     unsigned command_timeout_ms;
     bool may_evict;      /* accept a server that may evict keys */
+    bool is_lossy;       /* MEMCACHED: accept that locks may get lost */
     bool has_grace;      /* a new server grants nothing until the owners have had time to come back; LOCAL: atomic */
     bool is_grace_found; /* LOCAL, unless grace= is given: dm_local_open() sets has_grace if the server needs it */
     bool is_part;        /* one server of a quorum; not from the text */

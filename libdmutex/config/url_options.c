@@ -111,7 +111,7 @@ static bool set_db(struct dm_url *url, struct dm_part value)
 /* The default, to refuse a server that may evict keys, has no value of its own. */
 static bool set_eviction(struct dm_url *url, struct dm_part value)
 {
-    return url->kind != DM_URL_ETCD && (url->may_evict = dm_part_is(value, "allow"));
+    return url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED && (url->may_evict = dm_part_is(value, "allow"));
 }
 
 static bool set_grace(struct dm_url *url, struct dm_part value)
@@ -146,12 +146,19 @@ static bool set_switch(struct dm_url *url, struct dm_part value)
 /* A quorum has no such option: its servers already do the work of replicas. */
 static bool set_wait(struct dm_url *url, struct dm_part value)
 {
-    return url->kind != DM_URL_QUORUM && url->kind != DM_URL_ETCD && dm_part_number(value, 0, WAIT_MAX, &url->wait);
+    return url->kind != DM_URL_QUORUM && url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED &&
+           dm_part_number(value, 0, WAIT_MAX, &url->wait);
 }
 
 static bool set_sentinel_user(struct dm_url *url, struct dm_part value)
 {
     return url->kind == DM_URL_SENTINEL && value.length > 0 && dm_part_set(&url->sentinel_user, value);
+}
+
+/* "no" would be refused in any case. */
+static bool set_lossy(struct dm_url *url, struct dm_part value)
+{
+    return url->kind == DM_URL_MEMCACHED && (url->is_lossy = dm_part_is(value, "yes"));
 }
 
 static bool set_servername(struct dm_url *url, struct dm_part value)
@@ -172,13 +179,14 @@ static const struct option {
     { "command_timeout", "1..3600000 milliseconds", set_command_timeout },
     { "db", "0..999999, of unix:// alone (redis://host/DB has it in the path)", set_db },
     { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", dm_url_set_prefix },
-    { "eviction", "\"allow\" (not of etcd://)", set_eviction },
+    { "eviction", "\"allow\" (not of etcd:// and memcached://)", set_eviction },
     { "grace", "\"on\" or \"off\"", set_grace },
     { "tls", "\"yes\" or \"no\" (rediss:// always has it)", set_tls },
     { "verify", "\"full\" or \"none\"", set_verify },
     { "servername", "the name in the server's certificate", set_servername },
     { "switch", "1..3600000 milliseconds, of redis+sentinel:// and redis+cluster:// alone", set_switch },
-    { "wait", "0..99 replicas (not of redis+quorum:// and etcd://)", set_wait },
+    { "wait", "0..99 replicas (not of redis+quorum://, etcd:// and memcached://)", set_wait },
+    { "lossy", "\"yes\", of memcached:// alone", set_lossy },
     { "sentinel_user", "a user name, of redis+sentinel:// alone", set_sentinel_user },
 };
 
@@ -242,7 +250,8 @@ static bool complain_of_key(int number, struct dm_part key, bool is_behind_login
     snprintf(
         ret_reason, DM_REASON_ROOM,
         "option %d%s is not one of connect_timeout, command_timeout, db, prefix, user_file, password_file, eviction, "
-        "grace, tls, cacert, cert, key, servername, verify, switch, wait, sentinel_user and sentinel_password_file",
+        "grace, tls, cacert, cert, key, servername, verify, switch, wait, lossy, sentinel_user and "
+        "sentinel_password_file",
         number, name);
     return false;
 }

@@ -616,8 +616,10 @@ static enum dm_verdict view_some(struct visit *visit, struct dm_view *view)
     enum dm_verdict verdict;
     bool is_last;
 
-    if (!visit->registers->driver->can.has_lists)
-        return DM_SAYS_UNSUPPORTED;
+    if (!visit->registers->driver->can.has_lists) {
+        snprintf(visit->ret_reason, DM_REASON_ROOM, "this server cannot list its locks: ask for one by its name");
+        return DM_SAYS_REFUSED;
+    }
     if (!row)
         return fail_for_memory(visit);
     verdict = list_names(visit, row, &is_last);

@@ -32,6 +32,9 @@ struct dm_module *dm_postgres_module(void);
 /* etcd. */
 dm_open_fn dm_etcd_store_open;
 
+/* memcached. */
+dm_open_fn dm_memcached_store_open;
+
 /*
  * A quorum: a store for each host of the URL, opened by open_child; a majority of them decides.  `url` is needed only
  * during the call.
