@@ -280,7 +280,12 @@ struct dm_reg_request {
     int item; /* of the look */
 };
 
-enum dm_reg_sweep_phase { DM_REG_SWEEP_PAUSES, DM_REG_SWEEP_LISTS, DM_REG_SWEEP_READS };
+enum dm_reg_sweep_phase {
+    DM_REG_SWEEP_PAUSES,
+    DM_REG_SWEEP_LISTS,
+    DM_REG_SWEEP_READS,
+    DM_REG_SWEEP_READS_MUTEXES /* of old bindings */
+};
 
 #define DM_REG_SWEEP_KEYS 50 /* that are listed, and then read, at once */
 
@@ -288,7 +293,7 @@ struct dm_reg_sweep {
     enum dm_reg_sweep_phase phase;
     int64_t due_ns; /* PAUSES: when it begins or goes on; 0: not planned yet */
     bool is_under_way;
-    bool is_of_names; /* sessions come first */
+    int kind;         /* of keys: sessions come first */
     bool has_wrapped; /* from the first key on, up to where it began */
     bool is_last;     /* READS: the last keys before that, or before the end */
     int session_count;
@@ -296,6 +301,7 @@ struct dm_reg_sweep {
     char after[DM_REG_KEY_MAX + 1];
     struct dm_reg_look *look;
     char keys[DM_REG_SWEEP_KEYS][DM_REG_KEY_MAX + 1];
+    struct dm_reg_version versions[DM_REG_SWEEP_KEYS]; /* READS_MUTEXES: of the bindings */
     struct dm_reg_sweep_seen seen;
 };
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sweep: a process lists sessions and then names, a part each second, reads them, and swaps what is over.  There is
- * no order among processes; all of them together make about one sweep an hour, because each waits for as many hours as
- * there are sessions.  Some begin soon after their start, so that short-lived processes clean up, too; and all begin
- * somewhere in the middle, so that they do not all clean up the same part.
+ * The sweep: a process lists sessions, names and bindings, a part each second, reads them, and swaps what is over.
+ * There is no order among processes; all of them together make about one sweep an hour, because each waits for as many
+ * hours as there are sessions.  Some begin soon after their start, so that short-lived processes clean up, too; and
+ * all begin somewhere in the middle, so that they do not all clean up the same part.
  */
 #include "registers/sweep.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/attrs.h"
 #include "base/minmax.h"
 #include "base/units.h"
 #include "registers/apply.h"
+#include "registers/keys.h"
 #include "registers/store_parts.h"
 
 #define HOUR_MS (INT64_C(3600) * 1000)
@@ -44,6 +46,17 @@ enum dm_reg_fate dm_reg_sweep_name(const struct dm_reg_name_value *value, int64_
     if (age_ms < WEEK_MS || !dm_reg_is_idle(value) || clock_us == 0 || (int64_t)value->token >= next_token)
         return DM_REG_KEEP;
     return DM_REG_DELETE;
+}
+
+enum dm_reg_fate dm_reg_sweep_binding(const struct dm_reg_name_value *mutex, const char *key, int64_t age_ms)
+{
+    int first = mutex ? mutex->hold_count + mutex->queue_count : 0, count = mutex ? mutex->sleeper_count : 0;
+
+    for (int i = first; i < first + count; i++) {
+        if (strcmp(mutex->conditions[mutex->entries[i].condition].name, key) == 0)
+            return DM_REG_KEEP;
+    }
+    return age_ms < WEEK_MS ? DM_REG_KEEP : DM_REG_DELETE;
 }
 
 int64_t dm_reg_sweep_age_ms(struct dm_reg_sweep_seen *seen, const char *key, const struct dm_reg_version *version,
@@ -88,27 +101,31 @@ static void plan(struct dm_registers *registers, int64_t hours)
         dm_clock_boot_ns() + (least_ms + (int64_t)(chance(registers) % (uint64_t)(2 * least_ms))) * DM_NS_PER_MS;
 }
 
-static void begin(struct dm_registers *registers)
+/* In this order; of what has no name and was left behind, too. */
+static const char *const prefixes[] = { "s/", "n/", "a/", "c/", "d/" };
+enum { SESSIONS, NAMES, ANONYMOUS_NAMES, BINDINGS };
+
+/* The keys of one kind, from anywhere in what hexadecimal digits or letters there are. */
+static void begin_kind(struct dm_registers *registers, int kind)
 {
     struct dm_reg_sweep *sweep = &registers->sweep;
 
-    sweep->is_under_way = true;
-    sweep->is_of_names = sweep->has_wrapped = false;
-    sweep->session_count = 0;
-    snprintf(sweep->start, sizeof sweep->start, "s/%02x%02x", (unsigned)chance(registers) % 256,
-             (unsigned)chance(registers) % 256);
+    sweep->kind = kind;
+    sweep->has_wrapped = false;
+    if (kind == SESSIONS)
+        snprintf(sweep->start, sizeof sweep->start, "s/%02x%02x", (unsigned)chance(registers) % 256,
+                 (unsigned)chance(registers) % 256);
+    else
+        snprintf(sweep->start, sizeof sweep->start, "%s%c", prefixes[kind],
+                 (char)('.' + chance(registers) % ('z' - '.')));
     snprintf(sweep->after, sizeof sweep->after, "%s", sweep->start);
 }
 
-/* Names begin anywhere in what letters there are. */
-static void begin_names(struct dm_registers *registers)
+static void begin(struct dm_registers *registers)
 {
-    struct dm_reg_sweep *sweep = &registers->sweep;
-
-    sweep->is_of_names = true;
-    sweep->has_wrapped = false;
-    snprintf(sweep->start, sizeof sweep->start, "n/%c", (char)('.' + chance(registers) % ('z' - '.')));
-    snprintf(sweep->after, sizeof sweep->after, "%s", sweep->start);
+    registers->sweep.is_under_way = true;
+    registers->sweep.session_count = 0;
+    begin_kind(registers, SESSIONS);
 }
 
 static void end_part(struct dm_registers *registers, bool is_last)
@@ -122,8 +139,8 @@ static void end_part(struct dm_registers *registers, bool is_last)
     if (!sweep->has_wrapped) {
         sweep->has_wrapped = true;
         sweep->after[0] = '\0';
-    } else if (!sweep->is_of_names) {
-        begin_names(registers);
+    } else if (sweep->kind + 1 < (int)DM_COUNT(prefixes)) {
+        begin_kind(registers, sweep->kind + 1);
     } else {
         plan(registers, sweep->session_count);
     }
@@ -183,6 +200,73 @@ static void sweep_name(struct dm_registers *registers, const char *key, const st
     dm_reg_name_free(&value);
 }
 
+/* The mutex of a binding that is over, unless somebody sleeps there. */
+static bool find_mutex(const struct dm_reg_looked *looked, struct dm_reg_version *ret_version,
+                       char ret_key[DM_REG_KEY_MAX + 1])
+{
+    struct dm_reg_binding_value value;
+    const char *reason;
+
+    if (!looked->is_read || looked->size == 0 ||
+        dm_reg_binding_decode(looked->value, looked->size, &value, &reason) != 0 ||
+        dm_reg_sweep_binding(NULL, "", looked->age_ms) == DM_REG_KEEP)
+        return false;
+    *ret_version = value.version;
+    dm_reg_key_write(value.mutex, ret_key);
+    return true;
+}
+
+/* The bindings of one part have been read: the mutexes of the old ones are next. */
+static void read_mutexes(struct dm_registers *registers)
+{
+    struct dm_reg_sweep *sweep = &registers->sweep;
+    const struct dm_reg_look *bindings = sweep->look;
+    char mutex[DM_REG_KEY_MAX + 1];
+    int count = 0;
+
+    for (int i = 0; i < bindings->count; i++)
+        count += find_mutex(&bindings->items[i], &sweep->versions[0], mutex);
+    sweep->look = dm_reg_look_new(count);
+    if (!sweep->look) {
+        plan(registers, 1);
+        return;
+    }
+    sweep->phase = DM_REG_SWEEP_READS_MUTEXES;
+    sweep->look->left = count;
+    count = 0;
+    for (int i = 0; i < bindings->count; i++) {
+        if (!find_mutex(&bindings->items[i], &sweep->versions[count], mutex))
+            continue;
+        memmove(sweep->keys[count], sweep->keys[i], sizeof sweep->keys[i]);
+        dm_reg_look_read(registers, sweep->look, count++, mutex);
+    }
+}
+
+/* A mutex that is not ours, or could not be read, may have sleepers. */
+static void sweep_binding(struct dm_registers *registers, int index)
+{
+    const struct dm_reg_looked *mutex = &registers->sweep.look->items[index];
+    const char *key = registers->sweep.keys[index];
+    struct dm_reg_name_value value;
+    enum dm_reg_fate fate;
+    const char *reason;
+
+    if (!mutex->is_read || dm_reg_name_decode(&value, mutex->value, mutex->size, &reason) != 0)
+        return;
+    fate = dm_reg_sweep_binding(&value, key, WEEK_MS);
+    dm_reg_name_free(&value);
+    if (fate == DM_REG_DELETE)
+        send_swap(registers, key, &registers->sweep.versions[index], false);
+}
+
+/* The mutexes have been read. */
+static void take_mutexes(struct dm_registers *registers)
+{
+    for (int i = 0; i < registers->sweep.look->count; i++)
+        sweep_binding(registers, i);
+    end_part(registers, registers->sweep.is_last);
+}
+
 /* The values of one part have been read. */
 static void take_values(struct dm_registers *registers)
 {
@@ -193,16 +277,19 @@ static void take_values(struct dm_registers *registers)
 
         if (!looked->is_read || looked->size == 0)
             continue;
-        if (sweep->is_of_names)
-            sweep_name(registers, sweep->keys[i], looked);
-        else
+        if (sweep->kind == SESSIONS)
             sweep_session(registers, sweep->keys[i], looked);
+        else if (sweep->kind < BINDINGS)
+            sweep_name(registers, sweep->keys[i], looked);
     }
     if (sweep->look->count)
         snprintf(sweep->after, sizeof sweep->after, "%s", sweep->keys[sweep->look->count - 1]);
-    if (!sweep->is_of_names)
+    if (sweep->kind == SESSIONS)
         sweep->session_count += sweep->look->count;
-    end_part(registers, sweep->is_last);
+    if (sweep->kind < BINDINGS)
+        end_part(registers, sweep->is_last);
+    else
+        read_mutexes(registers);
 }
 
 /* Reads what was listed, but no further than to where the sweep began. */
@@ -245,7 +332,7 @@ static void list_part(struct dm_registers *registers)
         return;
     }
     sweep->phase = DM_REG_SWEEP_LISTS;
-    dm_reg_look_list(registers, sweep->look, sweep->is_of_names ? "n/" : "s/", sweep->after, DM_REG_SWEEP_KEYS);
+    dm_reg_look_list(registers, sweep->look, prefixes[sweep->kind], sweep->after, DM_REG_SWEEP_KEYS);
 }
 
 /* The answers to a part.  A store that gives none is left alone for an hour. */
@@ -258,8 +345,10 @@ static void take_answers(struct dm_registers *registers)
         plan(registers, 1);
     else if (sweep->phase == DM_REG_SWEEP_LISTS)
         take_keys(registers);
-    else
+    else if (sweep->phase == DM_REG_SWEEP_READS)
         take_values(registers);
+    else
+        take_mutexes(registers);
     if (sweep->look == look)
         sweep->look = NULL;
     dm_reg_look_free(look);

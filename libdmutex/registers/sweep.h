@@ -7,6 +7,8 @@
  *     nobody concludes anything from a missing session.
  * N6. A name is deleted if it is free and clean, nobody sleeps in it, and it was not written for a week: "absent" is
  *     the one version that repeats, so nothing that was made for it may come so late.
+ * C5. A binding is deleted if it was not written for a week and nobody sleeps on the condition.  Who falls asleep just
+ *     then finds the binding changed at the next poll, and wakes up.
  * N11. A deleted name begins with the store's clock, so it is deleted only if that gives a later token.  We ask for a
  *     week's distance: the clock may be set back.
  */
@@ -22,6 +24,9 @@ enum dm_reg_fate dm_reg_sweep_session(const struct dm_reg_session_value *value, 
 
 /* clock_us: the store's own clock, since 1970; 0: it does not tell. */
 enum dm_reg_fate dm_reg_sweep_name(const struct dm_reg_name_value *value, int64_t age_ms, int64_t clock_us);
+
+/* mutex: the value of the mutex that the condition is bound to; NULL: absent.  key: that of the binding. */
+enum dm_reg_fate dm_reg_sweep_binding(const struct dm_reg_name_value *mutex, const char *key, int64_t age_ms);
 
 /* ---- versions that were seen before -------------------------------------------------------- */
 

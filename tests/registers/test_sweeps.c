@@ -169,6 +169,58 @@ static void test_unused_name_goes_and_its_tokens_go_on(void **state)
     }
 }
 
+static void put_binding(const char *key, const char *mutex)
+{
+    struct dm_reg_binding_value value = { .version = { { 2 } } };
+    uint8_t bytes[DM_REG_SMALL_MAX];
+
+    snprintf(value.mutex, sizeof value.mutex, "%s", mutex);
+    memory_put(process_memory, key, bytes, dm_reg_binding_encode(&value, bytes));
+}
+
+/* A value of a mutex on whose condition somebody sleeps. */
+static void put_sleeper(const char *key, const char *condition)
+{
+    struct dm_reg_name_value value;
+    uint8_t bytes[512];
+
+    dm_reg_name_init(&value);
+    assert_int_equal(dm_reg_name_reserve(&value, 1, 1, 1), 0);
+    value.version = (struct dm_reg_version){ { 3 } };
+    value.identity = value.arrival = 1;
+    value.capacity = 1;
+    value.sessions[0] = (struct dm_reg_table_session){ .id = { .serial = 1, .lease_ms = 1000, .identity = 1 } };
+    snprintf(value.conditions[0].name, sizeof value.conditions[0].name, "%s", condition);
+    value.entries[0] = (struct dm_reg_entry){ .attempt = 1, .thread = 1, .arrival = 1, .weight = 1 };
+    value.session_count = value.condition_count = value.sleeper_count = 1;
+    memory_put(process_memory, key, bytes, dm_reg_name_encode(&value, bytes, sizeof bytes));
+    dm_reg_name_free(&value);
+}
+
+/* Of conditions that were not bound for a week: only those on which somebody sleeps stay, and what is not ours. */
+static void test_bindings_go_when_nobody_sleeps(void **state)
+{
+    struct process *one = process_start(0, true);
+    char key[32];
+
+    (void)state;
+    for (int i = 0; i < 70; i++) { /* more than a part */
+        snprintf(key, sizeof key, "%c/condition-%d", i % 7 ? 'c' : 'd', i);
+        put_binding(key, i % 2 ? "nused" : "ngone");
+    }
+    put_binding("c/slept", "nused");
+    put_sleeper("n/used", "c/slept");
+    memory_put(process_memory, "c/foreign", "a value that is nobody's, and longer than a version", 50);
+    jump(6);
+    sweep(one);
+    assert_int_equal(count_keys("c/").all + count_keys("d/").all, 72);
+    jump(2);
+    sweep(one);
+    assert_int_equal(count_keys("c/").all, 2);
+    assert_int_equal(count_keys("d/").all, 0);
+    assert_int_equal(count_keys("n/").all, 1);
+}
+
 #define SESSIONS 120
 
 /* More than one part, beginning somewhere: each is seen once.  Values that are not ours stay. */
@@ -225,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_session_of_a_dead_process_dies_and_goes),        TEST(test_sweep_leaves_the_living_alone),
         TEST(test_unused_name_goes_and_its_tokens_go_on),          TEST(test_sweep_goes_through_all_keys_in_parts),
-        TEST(test_next_sweep_waits_for_as_many_hours_as_sessions),
+        TEST(test_next_sweep_waits_for_as_many_hours_as_sessions), TEST(test_bindings_go_when_nobody_sleeps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

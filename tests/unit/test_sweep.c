@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a sweep ends: S9, N6, N11. */
+/* What a sweep ends: S9, N6, C5, N11. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,6 +100,41 @@ static void test_name_with_a_high_token_stays(void **state)
     assert_int_equal(dm_reg_sweep_name(&value, WEEK_MS, 0), DM_REG_KEEP); /* the store tells no time */
 }
 
+/* ---- bindings ----------------------------------------------------------------------------- */
+
+/* C5, as N6. */
+static void test_unused_binding_is_deleted_after_a_week(void **state)
+{
+    struct dm_reg_name_value mutex = idle_name();
+
+    (void)state;
+    assert_int_equal(dm_reg_sweep_binding(&mutex, "c/a", WEEK_MS - 1), DM_REG_KEEP);
+    assert_int_equal(dm_reg_sweep_binding(&mutex, "c/a", WEEK_MS), DM_REG_DELETE);
+    assert_int_equal(dm_reg_sweep_binding(&mutex, "c/a", -1), DM_REG_KEEP);
+    assert_int_equal(dm_reg_sweep_binding(NULL, "c/a", WEEK_MS), DM_REG_DELETE); /* the mutex has gone before */
+}
+
+/* A signal reads the binding first: without it, who sleeps would be woken by his next poll only. */
+static void test_binding_stays_while_somebody_sleeps(void **state)
+{
+    struct dm_reg_table_session session = { .id = { .uuid = { 7 }, .serial = 1, .lease_ms = 900, .identity = 1 } };
+    struct dm_reg_table_condition conditions[] = { { .name = "c/other" }, { .name = "c/a" } };
+    struct dm_reg_entry entries[] = { { .attempt = 8, .arrival = 1, .weight = 1 },
+                                      { .attempt = 9, .arrival = 2, .weight = 1, .condition = 1 } };
+    struct dm_reg_name_value mutex = idle_name();
+
+    (void)state;
+    mutex.sessions = &session;
+    mutex.session_count = 1;
+    mutex.conditions = conditions;
+    mutex.condition_count = 2;
+    mutex.entries = entries;
+    mutex.hold_count = 1;
+    mutex.sleeper_count = 1;
+    assert_int_equal(dm_reg_sweep_binding(&mutex, "c/a", WEEK_MS), DM_REG_KEEP);
+    assert_int_equal(dm_reg_sweep_binding(&mutex, "c/other", WEEK_MS), DM_REG_DELETE);
+}
+
 /* ---- ages by memory ----------------------------------------------------------------------- */
 
 /* A version is as old as our memory of it; another version is new. */
@@ -143,6 +178,8 @@ int main(void)
         cmocka_unit_test(test_idle_name_is_deleted_after_a_week),
         cmocka_unit_test(test_name_that_is_in_use_or_not_clean_stays),
         cmocka_unit_test(test_name_with_a_high_token_stays),
+        cmocka_unit_test(test_unused_binding_is_deleted_after_a_week),
+        cmocka_unit_test(test_binding_stays_while_somebody_sleeps),
         cmocka_unit_test(test_age_counts_from_the_first_sight_of_a_version),
         cmocka_unit_test(test_memory_of_ages_is_bounded),
     };
