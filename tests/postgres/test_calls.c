@@ -203,6 +203,39 @@ static void test_handoff_is_two_swaps_a_read_and_a_notice(void **state)
 }
 
 /*
+ * A name that nobody has used is read, and in doubt, so the mark is read after it; then come the insertion and the swap
+ * of the unlock.  All of them are prepared.  A beat of the session, and its read of the mark, may come on top.
+ */
+static void test_first_use_of_a_name_is_two_reads_and_two_swaps(void **state)
+{
+    struct actor *actor;
+    int updates, reads, insertions;
+
+    (void)state;
+    pgserver_sql(server, "ALTER SYSTEM SET log_statement = 'all'");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    actor = start_with("used");
+    actor_do(actor, "0", "lock used");
+    actor_do(actor, "0", "unlock used");
+    updates = count_logged("execute dmutex_update");
+    reads = count_logged("execute dmutex_read");
+    insertions = count_logged("execute dmutex_insert");
+    for (int i = 0; i < HANDOFFS; i++) {
+        actor_do(actor, "0", "init new%d " LONG, i);
+        actor_do(actor, "0", "lock new%d", i);
+        actor_do(actor, "0", "unlock new%d", i);
+    }
+    updates = count_logged("execute dmutex_update") - updates;
+    reads = count_logged("execute dmutex_read") - reads;
+    insertions = count_logged("execute dmutex_insert") - insertions;
+    print_message("# for %d new names: %d reads, %d insertions, %d updates\n", HANDOFFS, reads, insertions, updates);
+    assert_int_equal(insertions, HANDOFFS);
+    assert_true(updates >= HANDOFFS && updates <= HANDOFFS + 2);
+    assert_true(reads >= 2 * HANDOFFS && reads <= 2 * HANDOFFS + 2);
+    actor_end(actor);
+}
+
+/*
  * A newcomer locks a mutex that another process locks and unlocks as fast as it can.  Each of its locks is two swaps,
  * one to stand in line and one to unlock.  Either is refused once at most: then the server lets it wait in line.  A
  * beat of the session may come on top.
@@ -338,6 +371,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair_is_two_round_trips_when_nobody_else_wants_the_mutex),
         cmocka_unit_test(test_handoff_is_two_swaps_a_read_and_a_notice),
+        cmocka_unit_test(test_first_use_of_a_name_is_two_reads_and_two_swaps),
         cmocka_unit_test(test_newcomer_is_refused_once_at_most_when_another_process_never_pauses),
         cmocka_unit_test(test_swaps_are_refused_once_at_most_when_many_want_one_name),
         cmocka_unit_test(test_many_holds_take_little_memory),

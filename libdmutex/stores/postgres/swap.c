@@ -93,7 +93,7 @@ static const struct {
     const char *name;
 } forms[DM_PG_STATEMENTS] = {
     [DM_PG_UPDATE] = { UPDATE RETURNING, swap_types, 6, "dmutex_update" },
-    [DM_PG_INSERT] = { INSERT RETURNING, swap_types, 6, NULL },
+    [DM_PG_INSERT] = { INSERT RETURNING, swap_types, 6, "dmutex_insert" },
     [DM_PG_REMOVE] = { REMOVE RETURNING, swap_types, 6, NULL },
     [DM_PG_UPDATE_TOLD] = { UPDATE NOTE, swap_types, 8, "dmutex_update_told" },
     [DM_PG_INSERT_TOLD] = { INSERT NOTE, swap_types, 8, NULL },
