@@ -43,6 +43,13 @@ struct dm_reg_tell {
 };
 #define DM_REG_TELL_MAX 3000
 
+/*
+ * Swaps that are refused again and again, because somebody else swaps the key as fast as it can, make themselves heard:
+ * what a refused swap has left at the key's door is told once, to the next swap that listens.  A driver that reserves
+ * keys needs no doors.  Without has_doors all swaps pass.
+ */
+enum dm_reg_door { DM_REG_PASSES, DM_REG_KNOCKS, DM_REG_LISTENS };
+
 /* One key to be read or swapped.  Everything is the caller's, and needed only during the call. */
 struct dm_reg_item {
     const char *key;
@@ -52,6 +59,7 @@ struct dm_reg_item {
     const struct dm_reg_tell *tells; /* swap */
     int tell_count;
     bool reserves; /* whoever asks swaps as soon as the value is here: of a read, or of a conflict */
+    enum dm_reg_door door;
 };
 
 enum dm_reg_outcome {
@@ -68,6 +76,7 @@ struct dm_reg_reply {
     enum dm_reg_outcome outcome;
     bool has_value;                /* read: DONE; CONFLICT: if the driver has read the newer value on the same way */
     bool is_reserved;              /* with a value: nobody else swaps the key before let_go() */
+    bool is_knocked;               /* DONE, of a swap that listens: somebody has knocked */
     struct dm_reg_version version; /* of the value; zero: absent */
     const void *value;             /* size 0: absent */
     size_t size;
@@ -101,6 +110,7 @@ struct dm_reg_client {
 /* What this store can do; constant once on_ready() has been called. */
 struct dm_reg_abilities {
     bool has_tells;   /* notices */
+    bool has_doors;   /* swaps that knock, and others that listen */
     bool has_ages;    /* replies have the age of a value */
     bool has_lists;   /* list() */
     bool expires;     /* sessions that nobody renews disappear by themselves, after three leases at least */

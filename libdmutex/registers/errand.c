@@ -10,10 +10,17 @@
 #define RETRY_ROUND_TRIPS 2
 #define RETRY_MIN_NS (10 * DM_NS_PER_MS)
 
+/* Of so many swaps that are refused while nobody waits, one is followed by a pause. */
+#define REFUSED_A_PAUSE 4
+
+/* Others need up to two swaps more to get in, and the second is on its way when we would join (V9). */
+#define YIELD_ROUND_TRIPS 2
+
 void dm_reg_errand_init(struct dm_reg_errand *errand, const struct dm_reg_copy *copy, bool may_pause, bool must_read)
 {
     memset(errand, 0, sizeof *errand);
     errand->may_pause = may_pause;
+    errand->due_ns = may_pause ? copy->yields_ns : 0;
     errand->want = copy->is_known && !copy->is_old && !must_read ? DM_REG_ERRAND_APPLY : DM_REG_ERRAND_READ;
 }
 
@@ -22,6 +29,11 @@ enum dm_reg_errand_want dm_reg_errand_wants(const struct dm_reg_errand *errand, 
     if (errand->want == DM_REG_ERRAND_SETTLED)
         return DM_REG_ERRAND_SETTLED;
     return errand->is_under_way || now_ns < errand->due_ns ? DM_REG_ERRAND_WAIT : errand->want;
+}
+
+bool dm_reg_errand_knocks(const struct dm_reg_errand *errand)
+{
+    return errand->may_pause && errand->is_next && errand->conflicts > 0;
 }
 
 int64_t dm_reg_errand_due_ns(const struct dm_reg_errand *errand)
@@ -44,11 +56,13 @@ void dm_reg_errand_send(struct dm_reg_errand *errand)
 }
 
 /* V6.  After the i-th conflict up to i * i round trips. */
-static int64_t pause_ns(const struct dm_reg_errand *errand, int64_t round_trip_ns, uint64_t random)
+static int64_t pause_ns(const struct dm_reg_errand *errand, bool is_brought, int64_t round_trip_ns, uint64_t random)
 {
     int64_t most = dm_min64((int64_t)errand->conflicts * errand->conflicts, DM_REG_PAUSE_MOST) * round_trip_ns;
 
-    return errand->may_pause && most > 0 ? (int64_t)(random % (uint64_t)(most + 1)) : 0;
+    if (!errand->may_pause || most <= 0 || (is_brought && errand->is_next && errand->conflicts % REFUSED_A_PAUSE != 0))
+        return 0;
+    return (int64_t)(random % (uint64_t)(most + 1));
 }
 
 /* Somebody who swaps as fast as it can would win again and again; but others wait while the name is reserved. */
@@ -66,7 +80,7 @@ static void conflict(struct dm_reg_errand *errand, struct dm_reg_copy *copy, boo
                      int64_t round_trip_ns, uint64_t random)
 {
     errand->conflicts += errand->conflicts < 1000;
-    errand->due_ns = now_ns + pause_ns(errand, round_trip_ns, random);
+    errand->due_ns = now_ns + pause_ns(errand, is_brought, round_trip_ns, random);
     errand->is_read = is_brought;
     copy->is_known = is_brought;
     copy->is_old = false;
@@ -92,6 +106,9 @@ void dm_reg_errand_step(struct dm_reg_errand *errand, struct dm_reg_copy *copy, 
 {
     errand->is_under_way = false;
     switch (event) {
+    case DM_REG_ERRAND_EV_KNOCKED:
+        copy->yields_ns = now_ns + YIELD_ROUND_TRIPS * round_trip_ns;
+        /* fall through */
     case DM_REG_ERRAND_EV_DONE:
         copy->is_known = true;
         copy->is_old = copy->is_unsettled = false;

@@ -17,6 +17,10 @@
  *     now.
  * V6. After a conflict, whoever wants to join the queue pauses for a random time, which grows with the conflicts; who
  *     releases, waits or ends something never does.
+ * V9. While nobody waits, a process that releases and locks again as fast as it can would win against all others, since
+ *     it knows each value first.  So whoever is refused by such a value uses the newer one at once, most times, and
+ *     knocks from its second swap on.  A release after which nobody holds listens; if it hears somebody, its process
+ *     lets the others go first, and locks again after some round trips.
  * D3. What is unsettled in the data of one identity is forgotten with them.
  */
 #ifndef DM_REGISTERS_ERRAND_H
@@ -30,6 +34,7 @@ struct dm_reg_copy {
     bool is_known;     /* there is a copy; perhaps it is old */
     bool is_old;       /* somebody has told us of a swap since */
     bool is_unsettled; /* a swap of ours may come late (N5) */
+    int64_t yields_ns; /* until when others join the queue before us (V9) */
 };
 
 enum dm_reg_errand_want {
@@ -42,6 +47,7 @@ enum dm_reg_errand_want {
 
 struct dm_reg_errand {
     bool may_pause; /* it wants to join the queue */
+    bool is_next;   /* nobody waits in the value that it swaps, and the store has doors; set with the step (V9) */
     bool is_read;   /* the copy was read, or brought by a conflict, since the errand began */
     bool is_under_way;
     enum dm_reg_errand_want want;
@@ -51,6 +57,7 @@ struct dm_reg_errand {
 
 enum dm_reg_errand_event {
     DM_REG_ERRAND_EV_DONE,     /* the swap has taken effect: the copy is the new value */
+    DM_REG_ERRAND_EV_KNOCKED,  /* the same, and others want to swap the name, and cannot */
     DM_REG_ERRAND_EV_READ,     /* the copy is the value that was read */
     DM_REG_ERRAND_EV_BROUGHT,  /* the swap was refused, and the copy is the newer value that came with the refusal */
     DM_REG_ERRAND_EV_RESERVED, /* the same, and nobody else swaps while we do not pause */
@@ -65,6 +72,9 @@ enum dm_reg_errand_event {
 void dm_reg_errand_init(struct dm_reg_errand *errand, const struct dm_reg_copy *copy, bool may_pause, bool must_read);
 
 enum dm_reg_errand_want dm_reg_errand_wants(const struct dm_reg_errand *errand, int64_t now_ns);
+
+/* Whether the swap that is wanted is one of those that are refused again and again (V9). */
+bool dm_reg_errand_knocks(const struct dm_reg_errand *errand);
 
 /* When it goes on by itself; DM_NEVER: after an answer, or never. */
 int64_t dm_reg_errand_due_ns(const struct dm_reg_errand *errand);

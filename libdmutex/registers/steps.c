@@ -179,7 +179,15 @@ static bool encode_next(struct dm_registers *registers, struct dm_reg_name *name
     return true;
 }
 
-static void send_swap(struct dm_registers *registers, struct dm_reg_task *task, const struct dm_reg_result *result)
+static enum dm_reg_door door_of(const struct dm_reg_task *task, const struct dm_reg_name_value *value)
+{
+    if (dm_reg_errand_knocks(&task->errand))
+        return DM_REG_KNOCKS;
+    return task->act == DM_REG_RELEASE && value->hold_count == 0 ? DM_REG_LISTENS : DM_REG_PASSES;
+}
+
+static void send_swap(struct dm_registers *registers, struct dm_reg_task *task, const struct dm_reg_name_value *value,
+                      const struct dm_reg_result *result)
 {
     struct dm_reg_name *name = task->name;
     const struct dm_reg_request request = { .asked = DM_REG_ASKED_NAME, .is_swap = true, .name = name };
@@ -188,7 +196,8 @@ static void send_swap(struct dm_registers *registers, struct dm_reg_task *task, 
                                 .value = name->next_value,
                                 .size = name->next_size,
                                 .tells = registers->tell_items,
-                                .reserves = true };
+                                .reserves = true,
+                                .door = door_of(task, value) };
 
     item.tell_count = write_tells(registers, name, result);
     if (!dm_registers_send(registers, &request, &item))
@@ -231,12 +240,14 @@ enum dm_reg_progress dm_reg_task_step(struct dm_registers *registers, struct dm_
     if (result.answer.verdict == DM_SAYS_REFUSED)
         return dm_reg_task_refuse(registers, task, DM_SAYS_REFUSED, result.reason);
     task->is_over = is_over_by(task, result.answer.verdict);
+    task->errand.is_next =
+        registers->driver->can.has_doors && value->queue_count == (result.answer.verdict == DM_SAYS_QUEUED);
     dm_reg_errand_applied(&task->errand, &task->name->copy, result.is_changed, task->is_over);
     if (task->errand.want == DM_REG_ERRAND_SWAP) {
         if (!encode_next(registers, task->name, value, result.is_deleted))
             return dm_reg_task_refuse(registers, task, task->act == DM_REG_ACQUIRE ? DM_SAYS_FULL : DM_SAYS_NO_MEMORY,
                                       "the value of the name is too large for the store");
-        send_swap(registers, task, &result);
+        send_swap(registers, task, value, &result);
         progress = DM_REG_TASK_WAITS;
     }
     return progress;

@@ -329,7 +329,7 @@ static void step_errand(struct dm_registers *registers, struct dm_reg_task *task
                        registers->chance >> 16);
 }
 
-static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *task)
+static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *task, bool is_knocked)
 {
     struct dm_reg_name *name = task->name;
     struct dm_reg_notice *notices = name->own_notices;
@@ -338,7 +338,7 @@ static void swap_is_done(struct dm_registers *registers, struct dm_reg_task *tas
     name->own_notices = NULL;
     name->own_notice_count = 0;
     dm_reg_name_put_next(registers, name);
-    step_errand(registers, task, DM_REG_ERRAND_EV_DONE);
+    step_errand(registers, task, is_knocked ? DM_REG_ERRAND_EV_KNOCKED : DM_REG_ERRAND_EV_DONE);
     for (int i = 0; i < count; i++)
         dm_registers_take_notice(registers, &notices[i]);
     free(notices);
@@ -356,7 +356,7 @@ static void take_swap(struct dm_registers *registers, struct dm_reg_task *task, 
 {
     switch (reply->outcome) {
     case DM_REG_DONE:
-        swap_is_done(registers, task);
+        swap_is_done(registers, task, reply->is_knocked);
         return;
     case DM_REG_CONFLICT:
         if (reply->has_value)

@@ -112,6 +112,16 @@ static void test_faults_are_told(void **state)
     assert_errors("what answers there is no etcd 3.4 or later");
 }
 
+/* An unlock after which nobody holds takes away what those have left who wanted the lock in vain */
+static void test_unlock_listens_at_the_door(void **state)
+{
+    (void)state;
+    etcdserver_put(server, "/dmutex/k/n/door", "");
+    command_run("exec $dmutex run door true");
+    assert_status(0);
+    assert_int_equal(etcdserver_count(server, "/dmutex/k/"), 0);
+}
+
 /* A job keeps its lock for as long as it runs, whatever happens to the server meanwhile */
 static void test_run_keeps_the_lock_over_a_crash_of_the_server(void **state)
 {
@@ -145,6 +155,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_doctor_says_what_holds),
         cmocka_unit_test(test_every_subcommand_works),
         cmocka_unit_test(test_faults_are_told),
+        cmocka_unit_test(test_unlock_listens_at_the_door),
         cmocka_unit_test(test_run_keeps_the_lock_over_a_crash_of_the_server),
     };
 

@@ -214,6 +214,7 @@ static const struct asked *swap(struct asker *asker, struct dm_reg_item *item, s
     const struct asked *asked;
 
     item->version = *version;
+    item->door = asker->door;
     asked = ask(asker, item, true);
     if (asked->reply.outcome == DM_REG_DONE) {
         assert_memory_equal(asked->reply.version.bytes, item->value, DM_REG_VERSION_SIZE);

@@ -27,7 +27,8 @@ struct asker {
     uint64_t tickets, first_ticket;
     struct asked asked[ASKER_ITEMS]; /* of the last call, and of those added to it */
     int answered;
-    char **keys; /* of the last list */
+    enum dm_reg_door door; /* of swaps */
+    char **keys;           /* of the last list */
     int key_count;
     bool is_listed, is_last;
     int ready, down, tells; /* how often */

@@ -281,6 +281,43 @@ static void test_notices_of_a_full_store_are_deleted(void **state)
     etcdserver_end(server);
 }
 
+/* A refused swap that knocks is heard once, by the next swap that listens, and leaves nothing */
+static void test_knock_is_heard_once(void **state)
+{
+    struct asker *fast, *slow;
+    struct dm_reg_version version = absent, old;
+
+    (void)state;
+    server = etcdserver_start(1);
+    fast = asker_start(server->url, "fast");
+    slow = asker_start(server->url, "slow");
+    assert_outcome(asker_swap(fast, "n/k", &version, "1"), DM_REG_DONE);
+    old = version;
+    fast->door = DM_REG_LISTENS;
+    assert_outcome(asker_swap(fast, "n/k", &version, "2"), DM_REG_DONE);
+    assert_false(fast->asked[0].reply.is_knocked);
+    assert_outcome(asker_swap(slow, "n/k", &old, "3"), DM_REG_CONFLICT);
+    assert_int_equal(etcdserver_count(server, "/dmutex/k/"), 0);
+    slow->door = DM_REG_KNOCKS;
+    assert_outcome(asker_swap(slow, "n/k", &old, "3"), DM_REG_CONFLICT);
+    assert_int_equal(etcdserver_count(server, "/dmutex/k/n/k"), 1);
+    fast->door = DM_REG_PASSES;
+    assert_outcome(asker_swap(fast, "n/k", &version, "4"), DM_REG_DONE);
+    assert_false(fast->asked[0].reply.is_knocked);
+    fast->door = DM_REG_LISTENS;
+    assert_outcome(asker_swap(fast, "n/k", &version, "5"), DM_REG_DONE);
+    assert_true(fast->asked[0].reply.is_knocked);
+    assert_int_equal(etcdserver_count(server, "/dmutex/k/"), 0);
+    assert_outcome(asker_swap(fast, "n/k", &version, "6"), DM_REG_DONE);
+    assert_false(fast->asked[0].reply.is_knocked);
+    assert_outcome(asker_swap(slow, "n/k", &old, "7"), DM_REG_CONFLICT);
+    assert_outcome(asker_delete(fast, "n/k", &version), DM_REG_DONE);
+    assert_int_equal(etcdserver_count(server, "/dmutex/k/"), 0);
+    asker_end(fast);
+    asker_end(slow);
+    etcdserver_end(server);
+}
+
 static int64_t entries_of_log(void)
 {
     return dm_json_int64(
@@ -339,6 +376,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_login_is_renewed),
         cmocka_unit_test(test_full_store_keeps_locks_and_is_told),
         cmocka_unit_test(test_notices_of_a_full_store_are_deleted),
+        cmocka_unit_test(test_knock_is_heard_once),
         cmocka_unit_test(test_reads_write_nothing),
         cmocka_unit_test(test_notices_do_not_stay),
     };

@@ -294,6 +294,25 @@ static void test_acquire_may_pause_not_at_all(void **state)
     apply(true);
 }
 
+/* V9: while nobody waits a value that came is used at once, three times; then comes a pause, and a read. */
+static void test_brought_value_is_used_at_once_while_nobody_waits(void **state)
+{
+    (void)state;
+    copy.is_known = true;
+    begin_acquire();
+    errand.is_next = true;
+    for (int i = 0; i < 12; i++) {
+        chance = 5 * ROUND_TRIP_NS;
+        apply(true);
+        go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_BROUGHT);
+        if (i % 4 != 3)
+            continue;
+        assert_int_equal(wants(), DM_REG_ERRAND_WAIT);
+        now_ns = dm_reg_errand_due_ns(&errand);
+        go(DM_REG_ERRAND_READ, DM_REG_ERRAND_EV_READ);
+    }
+}
+
 /* V6: others wait while the name is reserved, so a pause would only keep them waiting. */
 static void test_acquire_does_not_pause_when_the_name_is_reserved(void **state)
 {
@@ -325,6 +344,47 @@ static void test_release_never_pauses(void **state)
     apply(true);
 }
 
+/* ---- V9 ---------------------------------------------------------------------------------- */
+
+/* V9: whoever joins knocks if it has been refused before and nobody waits; a release never does. */
+static void test_second_swap_knocks(void **state)
+{
+    (void)state;
+    copy.is_known = true;
+    begin_acquire();
+    errand.is_next = true;
+    assert_false(dm_reg_errand_knocks(&errand));
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_BROUGHT);
+    assert_true(dm_reg_errand_knocks(&errand));
+    errand.is_next = false;
+    assert_false(dm_reg_errand_knocks(&errand));
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_DONE);
+    begin_release();
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_BROUGHT);
+    assert_false(dm_reg_errand_knocks(&errand));
+}
+
+/* V9: after a release that has heard a knock the process joins again later, and releases as ever. */
+static void test_release_that_hears_a_knock_lets_others_join(void **state)
+{
+    (void)state;
+    copy.is_known = true;
+    begin_release();
+    apply(true);
+    go(DM_REG_ERRAND_SWAP, DM_REG_ERRAND_EV_KNOCKED);
+    assert_int_equal(wants(), DM_REG_ERRAND_SETTLED);
+    begin_release();
+    apply(true);
+    begin_acquire();
+    assert_int_equal(wants(), DM_REG_ERRAND_WAIT);
+    assert_int_equal(dm_reg_errand_due_ns(&errand), now_ns + 2 * ROUND_TRIP_NS);
+    now_ns = dm_reg_errand_due_ns(&errand);
+    apply(true);
+}
+
 #define TEST(test) cmocka_unit_test_setup(test, begin)
 
 int main(void)
@@ -344,6 +404,9 @@ int main(void)
         TEST(test_acquire_pauses_longer_after_each_conflict),
         TEST(test_pause_has_a_limit),
         TEST(test_acquire_may_pause_not_at_all),
+        TEST(test_brought_value_is_used_at_once_while_nobody_waits),
+        TEST(test_second_swap_knocks),
+        TEST(test_release_that_hears_a_knock_lets_others_join),
         TEST(test_acquire_does_not_pause_when_the_name_is_reserved),
         TEST(test_release_never_pauses),
     };

@@ -690,9 +690,11 @@ struct dm_reg_driver *dm_etcd_driver_open(const struct dm_url *url, const struct
         return NULL;
     }
     etcd->driver.ops = &ops;
-    etcd->driver.can = (struct dm_reg_abilities){
-        .has_tells = true, .has_lists = true, .value_max = DM_ETCD_VALUE_MAX, .lease_ms_min = LEASE_MIN_MS
-    };
+    etcd->driver.can = (struct dm_reg_abilities){ .has_tells = true,
+                                                  .has_doors = true,
+                                                  .has_lists = true,
+                                                  .value_max = DM_ETCD_VALUE_MAX,
+                                                  .lease_ms_min = LEASE_MIN_MS };
     etcd->client = *client;
     etcd->url = url;
     etcd->waiting_end = &etcd->waiting;

@@ -137,6 +137,14 @@ static bool is_first_of_inbox(const struct dm_reg_item *item, int tell)
     return true;
 }
 
+/* An operation on what is left at the door of a register. */
+static void add_door(const struct dm_etcd *etcd, struct dm_bytes *op, const char *kind, const char *key)
+{
+    dm_bytes_print(op, ",{\"%s\":{", kind);
+    add_key(etcd, op, "k/", key);
+    dm_bytes_print(op, "}}");
+}
+
 static void write_swap(const struct dm_etcd *etcd, struct dm_etcd_item *made, const struct dm_reg_item *item)
 {
     struct dm_bytes keys = { 0 };
@@ -154,13 +162,19 @@ static void write_swap(const struct dm_etcd *etcd, struct dm_etcd_item *made, co
         dm_bytes_print(&keys, "%s\n", item->tells[i].inbox);
         made->ops++;
     }
+    if (item->door == DM_REG_LISTENS || !item->size)
+        add_door(etcd, &made->rest, "request_delete_range", item->key);
     dm_bytes_print(&made->rest, "],\"failure\":[");
     add_range(etcd, &made->rest, item->key);
+    if (item->door == DM_REG_KNOCKS)
+        add_door(etcd, &made->rest, "request_put", item->key);
+    made->ops++;
     dm_bytes_print(&made->rest, "]}}");
     made->op.is_short |= made->tells.is_short || made->rest.is_short || keys.is_short;
     made->keys = keys.at;
     if (item->size)
         memcpy(made->version.bytes, item->value, sizeof made->version.bytes);
+    made->listens = item->door == DM_REG_LISTENS;
     made->is_large = item->size > DM_ETCD_VALUE_MAX;
 }
 
@@ -454,6 +468,16 @@ static void reply_to_list(struct dm_etcd *etcd, const struct dm_etcd_item *item,
     free(keys);
 }
 
+/* Whoever listens deletes what is at the door with the last operation of its swap. */
+static bool is_knocked(const struct dm_etcd_item *item, struct dm_json nested)
+{
+    struct dm_json last = { NULL };
+
+    for (struct dm_json at = dm_json_first(dm_json_get(nested, "responses")); at.at; at = dm_json_next(at))
+        last = at;
+    return item->listens && dm_json_int64(dm_json_get(dm_json_get(last, "response_delete_range"), "deleted")) > 0;
+}
+
 void dm_etcd_item_answer(struct dm_etcd *etcd, const struct dm_etcd_item *item, struct dm_json answer)
 {
     struct dm_json nested = dm_json_get(answer, "response_txn");
@@ -463,8 +487,10 @@ void dm_etcd_item_answer(struct dm_etcd *etcd, const struct dm_etcd_item *item, 
         reply_to_list(etcd, item, dm_json_get(answer, "response_range"));
     else if (item->kind == DM_ETCD_READ)
         reply_with_value(etcd, item, DM_REG_DONE, answer);
-    else if (dm_json_is_true(dm_json_get(nested, "succeeded")))
-        etcd->client.on_reply(etcd->client.user, item->ticket, item->index, &done);
-    else
+    else if (!dm_json_is_true(dm_json_get(nested, "succeeded")))
         reply_with_value(etcd, item, DM_REG_CONFLICT, dm_json_first(dm_json_get(nested, "responses")));
+    else {
+        done.is_knocked = is_knocked(item, nested);
+        etcd->client.on_reply(etcd->client.user, item->ticket, item->index, &done);
+    }
 }

@@ -8,7 +8,8 @@
  *   ask.c     the other requests: login, epoch, lease, watch, alarms
  *   driver.c  the two connections, and the driver's operations
  *
- * Keys, below the path of the URL: r/KEY a register; i/INBOX the last notices for a process; epoch.
+ * Keys, below the path of the URL: r/KEY a register; k/KEY somebody has knocked there; i/INBOX the last
+ * notices for a process; epoch.
  */
 #ifndef DM_ETCD_PARTS_H
 #define DM_ETCD_PARTS_H
@@ -69,6 +70,7 @@ struct dm_etcd_item {
     struct dm_bytes rest;          /* and what comes after these */
     char *keys;                    /* what it writes, "KEY\nINBOX\n…": no two operations may write the same */
     int ops;                       /* how many operations etcd counts */
+    bool listens;                  /* swap: the answer tells whether somebody has knocked */
     bool is_alone;                 /* a group with this item was refused */
     bool is_large;                 /* the value is longer than DM_ETCD_VALUE_MAX */
 };
