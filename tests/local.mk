@@ -1278,6 +1278,13 @@ long_sim = $(filter tests/sim/test_sim,$(TESTS))
 check-stores: all
 	$(MAKE) check TESTS='$(store_tests)' TEST_SUITE_LOG=tests/stores.log
 
+# Automake writes such rules for what is in TESTS alone.
+$(addsuffix .log,$(store_tests)): %.log: %$(EXEEXT)
+	@p='$<'; b='$*'; \
+	$(am__check_pre) $(LOG_DRIVER) --test-name "$$f" --log-file $$b.log --trs-file $$b.trs \
+	    $(am__common_driver_flags) $(AM_LOG_DRIVER_FLAGS) $(LOG_DRIVER_FLAGS) -- $(LOG_COMPILE) \
+	    "$$tst" $(AM_TESTS_FD_REDIRECT)
+
 # Sentinel, Cluster, a quorum and PostgreSQL under chaos.
 check-groups: all
 	$(MAKE) check TESTS='$(group_tests)' TEST_SUITE_LOG=tests/groups.log
