@@ -102,11 +102,15 @@ static void test_forgotten_versions_are_looked_up(void **state)
     mcserver_end(server);
 }
 
-/* A full server deletes what it cannot replace: the swap is refused, and then the data are others, for all */
+/*
+ * A full server deletes what it cannot replace: the swap is refused, and then the data are others, for all.  They stay
+ * so, whoever comes
+ */
 static void test_full_server_is_another_identity(void **state)
 {
     struct asker *asker, *other;
     struct dm_reg_version version = absent;
+    char identity[DM_REG_IDENTITY_ROOM];
 
     (void)state;
     server = mcserver_start("-M -m 2");
@@ -124,8 +128,15 @@ static void test_full_server_is_another_identity(void **state)
     asker_until(asker, asker->is_up);
     asker_until(other, other->is_up);
     assert_string_equal(asker->identity, other->identity);
+    memcpy(identity, asker->identity, sizeof identity);
     asker_end(asker);
     asker_end(other);
+    for (int i = 0; i < 3; i++) {
+        mcserver_fill(server);
+        asker = asker_start(server->url, "me");
+        assert_string_equal(asker->identity, identity);
+        asker_end(asker);
+    }
     mcserver_end(server);
 }
 
@@ -243,10 +254,10 @@ static void test_what_is_no_memcached_is_told(void **state)
         { "VERSION 1.6.18\r\nSTAT item_size_max 4096\r\n", "takes 4096 bytes for a value at most: start it with -I 1m",
           true },
         { "VERSION 1.6.18\r\nERROR\r\n", "does not tell its settings", true },
-        { "VERSION 1.6.18\r\nEND\r\nERROR\r\n", "cannot begin to keep locks: it says \"ERROR\"", false },
-        { "VERSION 1.6.18\r\nEND\r\nNS c0\r\nEN\r\n", "has been flushed just now", false },
-        { "VERSION 1.6.18\r\nEND\r\nHD\r\nVA -1\r\n", "does not speak as memcached does", true },
-        { "VERSION 1.6.18\r\nEND\r\nHD\r\nVA 32\r\n0123456789abcdef0123456789abcdef\r\nHD\r\n",
+        { "VERSION 1.6.18\r\nEND\r\nEN\r\nERROR\r\n", "cannot begin to keep locks: it says \"ERROR\"", false },
+        { "VERSION 1.6.18\r\nEND\r\nEN\r\nNS c0\r\nEN\r\n", "has been flushed just now", false },
+        { "VERSION 1.6.18\r\nEND\r\nVA -1\r\n", "does not speak as memcached does", true },
+        { "VERSION 1.6.18\r\nEND\r\nVA 32\r\n0123456789abcdef0123456789abcdef\r\nHD\r\n",
           "it speaks before it is asked", false },
         { "x ", "does not speak as memcached does", true },
     };

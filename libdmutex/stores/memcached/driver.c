@@ -47,8 +47,8 @@
 /* What comes next on the connection. */
 enum phase { RESTING, PAUSING, CONNECTING, GREETING, READY, ENDED };
 
-/* The answers to a greeting, in their order. */
-enum greeting { VERSION, SETTINGS, NEW_EPOCH, EPOCH };
+/* The answer that a greeting waits for; NEW_EPOCH, then EPOCH again, if there is none. */
+enum greeting { VERSION, SETTINGS, EPOCH, NEW_EPOCH };
 
 enum verb { GET, ADD, CAS, DELETE };
 
@@ -87,7 +87,7 @@ struct memcached {
     size_t sent;      /* of `out` */
     int64_t asked_ns; /* when what is under way was sent */
     char epoch[EPOCH_LENGTH + 1];
-    bool may_evict, is_warned;
+    bool may_evict, is_warned, has_drawn;
     bool has_lost;   /* memory was missing for a swap, which may have deleted the key: the epoch must go */
     bool is_leaving; /* the epoch is being deleted */
 
@@ -531,16 +531,24 @@ static void take_answer(struct memcached *memcached, const struct dm_memcached_a
 
 static void greet(struct memcached *memcached)
 {
-    uint64_t words[2];
-
     memcached->phase = GREETING;
     memcached->greeting = VERSION;
-    memcached->may_evict = false;
+    memcached->may_evict = memcached->has_drawn = false;
     memcached->driver.can.value_max = VALUE_MOST;
+    dm_bytes_print(&memcached->out, "version\r\nstats settings\r\n");
+    write_epoch_look(memcached);
+}
+
+/* Only if there is none: a full server would delete the one that is there, and refuse ours. */
+static void draw_epoch(struct memcached *memcached)
+{
+    uint64_t words[2];
+
+    memcached->greeting = NEW_EPOCH;
+    memcached->has_drawn = true;
     dm_ident_random(words, 2);
-    dm_bytes_print(&memcached->out,
-                   "version\r\nstats settings\r\nms %s:epoch %d ME T0\r\n%016" PRIx64 "%016" PRIx64 "\r\n",
-                   memcached->url->prefix, EPOCH_LENGTH, words[0], words[1]);
+    dm_bytes_print(&memcached->out, "ms %s:epoch %d ME T0\r\n%016" PRIx64 "%016" PRIx64 "\r\n", memcached->url->prefix,
+                   EPOCH_LENGTH, words[0], words[1]);
     write_epoch_look(memcached);
 }
 
@@ -564,7 +572,7 @@ static void take_setting(struct memcached *memcached, const char *line)
     unsigned long most;
 
     if (strcmp(line, "END") == 0)
-        memcached->greeting = NEW_EPOCH;
+        memcached->greeting = EPOCH;
     else if (strcmp(line, "STAT evictions on") == 0)
         memcached->may_evict = true;
     else if (strcmp(line, "STAT cas_enabled no") == 0)
@@ -582,7 +590,9 @@ static void take_epoch(struct memcached *memcached, const struct dm_memcached_an
     char identity[DM_REG_IDENTITY_ROOM], place[200], text[DM_REG_REASON_ROOM];
 
     snprintf(memcached->epoch, sizeof memcached->epoch, "%.*s", (int)answer->size, answer->size ? answer->value : "");
-    if (answer->code == DM_MEMCACHED_ABSENT) {
+    if (answer->code == DM_MEMCACHED_ABSENT && !memcached->has_drawn) {
+        draw_epoch(memcached);
+    } else if (answer->code == DM_MEMCACHED_ABSENT) {
         doom(memcached, false, "memcached has been flushed just now");
     } else if (!is_epoch(memcached, answer)) {
         doom(memcached, true, "the key %s:epoch has been changed by hand: delete it", memcached->url->prefix);
