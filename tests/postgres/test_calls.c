@@ -138,6 +138,18 @@ static struct actor *start_with(const char *name)
     return actor;
 }
 
+/* One whose commits do not wait for the disk. */
+static struct actor *start_at_once_with(const char *name)
+{
+    struct actor *actor;
+    char all[200];
+
+    snprintf(all, sizeof all, "%s&options=-csynchronous_commit%%3Doff", url);
+    actor = actor_start_at(all);
+    actor_do(actor, "0", "init %s " LONG, name);
+    return actor;
+}
+
 /* Changes with each swap of the name. */
 static const char *version_of(const char *name)
 {
@@ -154,14 +166,14 @@ static void send_waiter(struct actor *actor, const char *name)
     wait_until(strcmp(version_of(name), before) != 0);
 }
 
-static void hand_on(struct actor **holder, struct actor **waiter)
+static void hand_on(struct actor **holder, struct actor **waiter, const char *name)
 {
     for (int i = 0; i < HANDOFFS; i++) {
         struct actor *former = *holder;
 
-        actor_do(former, "0", "unlock handed");
+        actor_do(former, "0", "unlock %s", name);
         actor_expect(*waiter, "0");
-        send_waiter(former, "handed");
+        send_waiter(former, name);
         *holder = *waiter;
         *waiter = former;
     }
@@ -184,11 +196,11 @@ static void test_handoff_is_two_swaps_a_read_and_a_notice(void **state)
     waiter = start_with("handed");
     actor_do(holder, "0", "lock handed");
     send_waiter(waiter, "handed");
-    hand_on(&holder, &waiter);
+    hand_on(&holder, &waiter, "handed");
     updates = count_logged("execute dmutex_update");
     reads = count_logged("execute dmutex_read");
     tells = count_logged("execute dmutex_tell");
-    hand_on(&holder, &waiter);
+    hand_on(&holder, &waiter, "handed");
     updates = count_logged("execute dmutex_update") - updates;
     reads = count_logged("execute dmutex_read") - reads;
     tells = count_logged("execute dmutex_tell") - tells;
@@ -197,6 +209,31 @@ static void test_handoff_is_two_swaps_a_read_and_a_notice(void **state)
     assert_true(reads <= HANDOFFS + 2);
     assert_int_equal(tells, HANDOFFS);
     actor_do(holder, "0", "unlock handed");
+    actor_expect(waiter, "0");
+    actor_end(holder);
+    actor_end(waiter);
+}
+
+/* Nobody waits for long for a commit that does not wait for the disk, so the swap sends the notice itself. */
+static void test_handoff_has_no_transaction_for_the_notice_when_commits_do_not_wait(void **state)
+{
+    struct actor *holder, *waiter;
+    int telling, updates;
+
+    (void)state;
+    pgserver_sql(server, "ALTER SYSTEM SET log_statement = 'all'");
+    pgserver_sql(server, "SELECT pg_reload_conf()");
+    holder = start_at_once_with("at-once");
+    waiter = start_at_once_with("at-once");
+    actor_do(holder, "0", "lock at-once");
+    send_waiter(waiter, "at-once");
+    hand_on(&holder, &waiter, "at-once");
+    telling = count_logged("execute dmutex_update_telling");
+    updates = count_logged("execute dmutex_update_told") + count_logged("execute dmutex_tell");
+    hand_on(&holder, &waiter, "at-once");
+    assert_int_equal(count_logged("execute dmutex_update_telling") - telling, HANDOFFS);
+    assert_int_equal(count_logged("execute dmutex_update_told") + count_logged("execute dmutex_tell") - updates, 0);
+    actor_do(holder, "0", "unlock at-once");
     actor_expect(waiter, "0");
     actor_end(holder);
     actor_end(waiter);
@@ -372,6 +409,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_pair_is_two_round_trips_when_nobody_else_wants_the_mutex),
         cmocka_unit_test(test_handoff_is_two_swaps_a_read_and_a_notice),
         cmocka_unit_test(test_first_use_of_a_name_is_two_reads_and_two_swaps),
+        cmocka_unit_test(test_handoff_has_no_transaction_for_the_notice_when_commits_do_not_wait),
         cmocka_unit_test(test_newcomer_is_refused_once_at_most_when_another_process_never_pauses),
         cmocka_unit_test(test_swaps_are_refused_once_at_most_when_many_want_one_name),
         cmocka_unit_test(test_many_holds_take_little_memory),

@@ -416,20 +416,21 @@ static void test_list_walks_over_a_prefix(void **state)
 }
 
 /* A notice comes if the swap has taken effect, with all its bytes, and not to other inboxes */
-static void test_notice_comes_only_if_the_swap_is_done(void **state)
+static void tell_each_other(const char *url)
 {
-    struct asker *asker = asker_start(server->url, "me"), *other = asker_start(server->url, "Someone else; \"--");
-    struct dm_reg_version version = absent, old = absent;
+    struct asker *asker = asker_start(url, "me"), *other = asker_start(url, "Someone else; \"--");
+    struct dm_reg_version version = absent, old = absent, never = { "not there" };
     char text[DM_REG_TELL_MAX];
     struct dm_reg_tell tell = { "me", text, sizeof text };
     struct dm_reg_item item = { .key = "n/tell", .tells = &tell, .tell_count = 1 };
 
-    (void)state;
+    pgserver_sql(server, "DELETE FROM dmutex.registers WHERE name = 'n/tell'");
     assert_true(asker->has_inbox && asker->driver->can.has_tells);
     assert_outcome(asker_swap_and_tell(other, "n/tell", &version, "x", "me", "one"), DM_REG_DONE);
     asker_until(asker, asker->tells == 1);
     assert_string_equal(asker->told, "one");
     assert_outcome(asker_swap_and_tell(other, "n/tell", &old, "x", "me", "two"), DM_REG_CONFLICT);
+    assert_outcome(asker_swap_and_tell(other, "n/tell", &never, "x", "me", "three"), DM_REG_CONFLICT);
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)i;
     item.version = version;
@@ -447,6 +448,16 @@ static void test_notice_comes_only_if_the_swap_is_done(void **state)
     assert_int_equal(asker->tells, 2);
     asker_end(asker);
     asker_end(other);
+}
+
+static void test_notice_comes_only_if_the_swap_is_done(void **state)
+{
+    char url[160];
+
+    (void)state;
+    snprintf(url, sizeof url, "%s&options=-csynchronous_commit%%3Doff", server->url);
+    tell_each_other(server->url);
+    tell_each_other(url);
 }
 
 /* Commits that notify wait for each other.  One that waits for a standby holds all of them up, and no swap. */

@@ -378,7 +378,8 @@ static void finish_facts(struct dm_postgres *postgres, struct dm_pg_exchange *ex
         return;
     }
     postgres->timeline = (int32_t)strtoul(text_at(result, 4), NULL, 16);
-    postgres->may_forget = strcmp(text_at(result, 5), "off") == 0 || strcmp(text_at(result, 6), "off") == 0;
+    postgres->commits_at_once = strcmp(text_at(result, 6), "off") == 0;
+    postgres->may_forget = strcmp(text_at(result, 5), "off") == 0 || postgres->commits_at_once;
     snprintf(postgres->system, sizeof postgres->system, "%.20s", text_at(result, 3));
     snprintf(postgres->recovered, sizeof postgres->recovered, "%.20s", text_at(result, 7));
     set_up_session(postgres);

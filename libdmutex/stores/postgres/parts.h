@@ -222,6 +222,7 @@ enum dm_pg_statement_kind {
     DM_PG_UPDATE_TOLD, /* a swap that notes for the next statement that it has taken effect */
     DM_PG_INSERT_TOLD,
     DM_PG_REMOVE_TOLD,
+    DM_PG_UPDATE_TELLING, /* a swap that sends its notice in its own transaction */
     DM_PG_READ,
     DM_PG_RESERVE, /* a look at a row, which it locks */
     DM_PG_LIST,
@@ -291,7 +292,8 @@ struct dm_postgres {
     int64_t looked_ns;
     uint8_t epoch[16];
     int32_t timeline;
-    bool may_forget; /* a crash may lose commits that were acknowledged */
+    bool may_forget;      /* a crash may lose commits that were acknowledged */
+    bool commits_at_once; /* synchronous_commit is off */
     char system[21], recovered[21];
     char identity[DM_REG_IDENTITY_ROOM]; /* epoch, system, timeline, and the last recovery if it may forget */
     uint64_t group_number;

@@ -18,7 +18,8 @@
  *
  * Notices go in a transaction of their own behind the swap.  In the swap's own, they would make all commits of the
  * server wait for each other.  The swap notes in a setting of the session that it has taken effect; the note is rolled
- * back with the swap, and the next statement sends the notice if it finds the note.
+ * back with the swap, and the next statement sends the notice if it finds the note.  Where commits do not wait for the
+ * disk, the swap of a row that is there sends its only notice itself.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -48,7 +49,7 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
 
 /* ---- statements -------------------------------------------------------------------------- */
 
-/* $1 name, $2 expected version, $3 new version, $4 value, $5 epoch, $6 timeline, $7 and $8 the note. */
+/* $1 name, $2 expected version, $3 new version, $4 value, $5 epoch, $6 timeline, $7 and $8 the note, or the notice. */
 #define EQUALS " OPERATOR(pg_catalog.=) "
 #define IF_EPOCH "EXISTS (SELECT FROM @.epoch WHERE id" EQUALS "$5)"
 #define UPDATE                                                                                           \
@@ -59,6 +60,7 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
     "pg_catalog.clock_timestamp(), $6 WHERE " IF_EPOCH " ON CONFLICT DO NOTHING"
 #define REMOVE "DELETE FROM @.registers WHERE name" EQUALS "$1 AND version" EQUALS "$2 AND " IF_EPOCH
 #define RETURNING " RETURNING pg_catalog.clock_timestamp()"
+#define NOTIFY_TOO RETURNING ", pg_catalog.pg_notify($7, $8)"
 #define NOTE RETURNING ", pg_catalog.set_config($7, $8, false)"
 
 /* $1 name, $2 known version, $3 epoch.  No row: another epoch. */
@@ -96,6 +98,7 @@ static const struct {
     [DM_PG_INSERT] = { INSERT RETURNING, swap_types, 6, "dmutex_insert" },
     [DM_PG_REMOVE] = { REMOVE RETURNING, swap_types, 6, NULL },
     [DM_PG_UPDATE_TOLD] = { UPDATE NOTE, swap_types, 8, "dmutex_update_told" },
+    [DM_PG_UPDATE_TELLING] = { UPDATE NOTIFY_TOO, swap_types, 8, "dmutex_update_telling" },
     [DM_PG_INSERT_TOLD] = { INSERT NOTE, swap_types, 8, NULL },
     [DM_PG_REMOVE_TOLD] = { REMOVE NOTE, swap_types, 8, NULL },
     [DM_PG_READ] = { READ, read_types, 3, "dmutex_read" },
@@ -354,6 +357,13 @@ static void send_tell(struct dm_postgres *postgres, struct dm_pg_exchange *excha
     dm_pg_send(postgres, exchange, NULL, &postgres->statements[DM_PG_TELL], params);
 }
 
+/* True of a swap that sends its notice itself: nobody waits for long for a commit that does not wait for the disk. */
+static bool tells_itself(const struct dm_postgres *postgres, const struct dm_pg_item *item)
+{
+    return postgres->commits_at_once && item->tell_count == 1 && item->size &&
+           !dm_reg_version_is_absent(&item->version);
+}
+
 /* The notices of a group, behind its swaps. */
 static void send_tells(struct dm_postgres *postgres, struct dm_pg_item *const *items, int count)
 {
@@ -362,6 +372,8 @@ static void send_tells(struct dm_postgres *postgres, struct dm_pg_item *const *i
     for (int i = 0; i < count; i++) {
         struct note note = note_of(postgres, i);
 
+        if (tells_itself(postgres, items[i]))
+            continue;
         for (int j = 0; j < items[i]->tell_count; j++) {
             if (exchange && exchange->count == DM_PG_GROUP) {
                 dm_pg_sync(postgres, exchange);
@@ -411,6 +423,11 @@ static void send_swap(struct dm_postgres *postgres, struct dm_pg_exchange *excha
         kind = is_told ? DM_PG_INSERT_TOLD : DM_PG_INSERT;
     else
         kind = is_told ? DM_PG_UPDATE_TOLD : DM_PG_UPDATE;
+    if (tells_itself(postgres, item)) {
+        kind = DM_PG_UPDATE_TELLING;
+        params[6] = (struct dm_pg_param){ item->tells->channel, (int)strlen(item->tells->channel) };
+        params[7] = (struct dm_pg_param){ item->tells->payload, (int)strlen(item->tells->payload) };
+    }
     dm_pg_send(postgres, exchange, item, &postgres->statements[kind], params);
 }
 
