@@ -12,6 +12,8 @@ EXTRA_DIST += \
     debian/libdmutex-dev.examples \
     debian/libdmutex-dev.install \
     debian/libdmutex-dev.lintian-overrides \
+    debian/libdmutex-mariadb.install \
+    debian/libdmutex-mariadb.lintian-overrides \
     debian/libdmutex-postgres.install \
     debian/libdmutex-postgres.lintian-overrides \
     debian/libdmutex0.install \

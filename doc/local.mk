@@ -145,6 +145,7 @@ EXTRA_DIST += \
     doc/design/connection.md \
     doc/design/errors.md \
     doc/design/etcd.md \
+    doc/design/mariadb.md \
     doc/design/faults.md \
     doc/design/inputs.md \
     doc/design/lines.md \
@@ -166,6 +167,7 @@ EXTRA_DIST += \
     doc/design/threads-and-fork.md \
     doc/guide/errors.md \
     doc/guide/etcd.md \
+    doc/guide/mariadb.md \
     doc/guide/failures.md \
     doc/guide/figures.md \
     doc/guide/memcached.md \

@@ -494,6 +494,61 @@ $(uninstalled_postgres): libdmutex/store-postgres.la
 endif
 
 # ---------------------------------------------------------------------------
+# mariadb: the register store on MariaDB and MySQL.  What calls libmariadb is a module, as for PostgreSQL.
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libmaria-schema.la libdmutex/libmaria.la
+libdmutex_libmaria_schema_la_CFLAGS = $(floor_cflags)
+libdmutex_libmaria_schema_la_SOURCES = libdmutex/stores/mariadb/schema.c libdmutex/stores/mariadb/schema.h
+libdmutex_libmaria_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
+libdmutex_libmaria_la_CFLAGS = $(floor_cflags)
+libdmutex_libmaria_la_SOURCES = \
+    libdmutex/stores/mariadb/folder.c \
+    libdmutex/stores/mariadb/load.c \
+    libdmutex/stores/mariadb/open.h
+if HAVE_MARIADB
+noinst_LTLIBRARIES += libdmutex/libmaria-driver.la
+libdmutex_libmaria_driver_la_CFLAGS = $(floor_cflags) $(LIBMARIADB_CFLAGS)
+libdmutex_libmaria_driver_la_LIBADD = libdmutex/libmaria-schema.la $(LIBMARIADB_LIBS)
+libdmutex_libmaria_driver_la_SOURCES = \
+    libdmutex/stores/mariadb/connect.c \
+    libdmutex/stores/mariadb/driver.c \
+    libdmutex/stores/mariadb/examine.c \
+    libdmutex/stores/mariadb/greeting.c \
+    libdmutex/stores/mariadb/items.c \
+    libdmutex/stores/mariadb/parts.h \
+    libdmutex/stores/mariadb/sentence.c \
+    libdmutex/stores/mariadb/swap.c \
+    libdmutex/stores/mariadb/talk.c
+
+pkglib_LTLIBRARIES += libdmutex/store-mariadb.la
+libdmutex_store_mariadb_la_CFLAGS = $(floor_cflags)
+libdmutex_store_mariadb_la_LIBADD = libdmutex/libmaria-driver.la
+libdmutex_store_mariadb_la_SOURCES = \
+    libdmutex/base/bytes.c \
+    libdmutex/base/clock.c \
+    libdmutex/base/descriptor.c \
+    libdmutex/base/poll.c \
+    libdmutex/base/shield.c \
+    libdmutex/base/text.c \
+    libdmutex/link/retry.c \
+    libdmutex/registers/version.c \
+    libdmutex/store/watch.c \
+    libdmutex/stores/mariadb/module.c
+libdmutex_store_mariadb_la_LDFLAGS = \
+    -module \
+    -avoid-version \
+    -shared \
+    -no-undefined \
+    -Wl,-z,nodelete \
+    $(HARDENING_LDFLAGS)
+
+uninstalled_mariadb = libdmutex/.libs/libdmutex/store-mariadb.so
+noinst_DATA += $(uninstalled_mariadb)
+$(uninstalled_mariadb): libdmutex/store-mariadb.la
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sf ../store-mariadb.so $@
+endif
+
+# ---------------------------------------------------------------------------
 # quorum: the lock store on several other stores
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libquorum.la
@@ -645,7 +700,7 @@ up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_registers = libdmutex/libregisters.la $(up_to_store)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
+up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libmaria.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
 up_to_spawn = libdmutex/libspawn.la $(up_to_stores)
 up_to_process = libdmutex/libprocess.la $(up_to_spawn)
 up_to_names = libdmutex/libnames.la $(up_to_process)
@@ -659,7 +714,7 @@ libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
     libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libstores.la \
-    libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
+    libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libmaria.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
     libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS

@@ -41,6 +41,7 @@ unit_store_tests = \
     tests/unit/test_url_cluster \
     tests/unit/test_url_etcd \
     tests/unit/test_url_memcached \
+    tests/unit/test_url_mariadb \
     tests/unit/test_url_postgres \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
@@ -222,7 +223,7 @@ tests_etcd_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
 endif
 
 # not in TESTS, but `make check-stores`
-store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests) $(memcached_tests) $(on_memcached_tests)
+store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests) $(memcached_tests) $(on_memcached_tests) $(mariadb_tests) $(on_mariadb_tests)
 
 # the driver of memcached, on a server of its own
 memcached_tests = \
@@ -244,6 +245,47 @@ $(on_memcached_tests): tests/tools/libtool.la tests/registers/libmcserver.la lib
 tests_memcached_test_conditions_SOURCES = tests/registers/conditions.c tests/registers/bed.h tests/memcached/bed.c
 tests_memcached_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/memcached/bed.c
 
+# the driver of MariaDB, on a server of its own; and the whole library, and the tools, on it
+if HAVE_MARIADB
+mariadb_tests = \
+    tests/registers/test_mariadb \
+    tests/registers/test_mariadb_suite \
+    $(mariadb_tls_tests)
+if HAVE_TLS
+mariadb_tls_tests = tests/registers/test_mariadb_pipe
+tests_registers_test_mariadb_pipe_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_registers_test_mariadb_pipe_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
+endif
+$(mariadb_tests): private LDADD = tests/registers/libmariaserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libmaria-driver.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(mariadb_tests): tests/registers/libmariaserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libmaria-driver.la $(up_to_api)
+check_LTLIBRARIES += tests/registers/libmariaserver.la
+tests_registers_libmariaserver_la_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_registers_libmariaserver_la_SOURCES = \
+    tests/registers/mariaserver.c \
+    tests/registers/mariaserver.h
+tests_registers_test_mariadb_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_registers_test_mariadb_suite_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+
+on_mariadb_tests = \
+    tests/mariadb/test_conditions \
+    tests/mariadb/test_mutexes \
+    tests/mariadb/test_tools
+$(on_mariadb_tests): private LDADD = tests/tools/libtool.la tests/registers/libmariaserver.la $(LIBMARIADB_LIBS) $(test_libs) libdmutex/libdmutex.la
+$(on_mariadb_tests): tests/tools/libtool.la tests/registers/libmariaserver.la libdmutex/libdmutex.la tools/dmutex$(EXEEXT) $(uninstalled_mariadb)
+tests_mariadb_test_conditions_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_mariadb_test_conditions_SOURCES = tests/registers/conditions.c tests/registers/bed.h tests/mariadb/bed.c
+tests_mariadb_test_mutexes_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_mariadb_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/mariadb/bed.c
+tests_mariadb_test_tools_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+if HAVE_TLS
+on_mariadb_tests += tests/mariadb/test_tls
+tests_mariadb_test_tls_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_mariadb_test_tls_SOURCES = tests/registers/tls.c tests/registers/bed.h tests/mariadb/bed.c
+tests_mariadb_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
+endif
+endif
+
+# parts and the whole on a server of their own
 # parts, and the whole library, on a private server
 server_tests = \
     tests/server/test_sentinel \
@@ -1208,6 +1250,8 @@ if HAVE_LIBLUA
 program_tests += $(sim_tests) $(fuzz_sim_tests)
 endif
 program_tests += $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(postgres_tests) $(on_postgres_tests) $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
+program_tests += $(etcd_tests) $(on_etcd_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
 short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
 check_PROGRAMS += $(program_tests) $(short_tests) $(store_tests) $(group_programs)
@@ -1244,7 +1288,7 @@ AM_TESTS_ENVIRONMENT = \
     export CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PACKAGE_VERSION='$(PACKAGE_VERSION)'; \
     export HARDENING_FLAGS='$(HARDENING_CFLAGS) $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)' LIBDIR='$(libdir)'; \
     export SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)' CMARK_GFM='$(CMARK_GFM)'; \
-    export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LIBPQ_CFLAGS='$(LIBPQ_CFLAGS)';
+    export GLIB_CFLAGS='$(GLIB_CFLAGS)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LIBPQ_CFLAGS='$(LIBPQ_CFLAGS)' LIBMARIADB_CFLAGS='$(LIBMARIADB_CFLAGS)';
 
 # Where the results are; for build-aux/sum-tests.
 print-results:

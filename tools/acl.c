@@ -111,6 +111,11 @@ static int run(int argc, char **argv)
         dm_url_free(url);
         return TOOL_CONFIG;
     }
+    if (url && url->kind == DM_URL_MARIADB) {
+        dm_url_free(url);
+        say("the configured server is MariaDB: dmutex sql mariadb prints the grants for an account");
+        return TOOL_CONFIG;
+    }
     if (url && url->kind == DM_URL_ETCD) {
         say("the configured server is etcd: give the user a role, and let root run "
             "\"etcdctl role grant-permission ROLE readwrite --prefix=true /%s/\"",

@@ -164,6 +164,8 @@ static const char *assumption_of(const struct doctor *doctor)
         return "the loss of members creates no second holder: if fewer than half of them lose their data";
     if (doctor->kind == DM_URL_MEMCACHED)
         return "a restart creates no second holder: if the holders are there again within a lease of theirs";
+    if (doctor->kind == DM_URL_MARIADB)
+        return "a failover creates no second holder: if the old primary has ended before another server takes over";
     return "a failover or restart creates no second holder: with one master behind the address";
 }
 
@@ -175,6 +177,8 @@ static const char *durability_of(const struct doctor *doctor)
         return "locks survive a power failure of all members, which write each one to their disks";
     if (doctor->kind == DM_URL_MEMCACHED)
         return "locks survive a power failure: memcached keeps none of them";
+    if (doctor->kind == DM_URL_MARIADB)
+        return "locks survive a power failure of the server: innodb_flush_log_at_trx_commit 1, and sync_binlog 1";
     return "locks survive a power failure of the servers: appendonly yes, appendfsync always";
 }
 
@@ -385,6 +389,8 @@ static int examine_servers(struct doctor *doctor)
         return doctor_examine_etcd(doctor);
     if (doctor->kind == DM_URL_MEMCACHED)
         return doctor_examine_memcached(doctor);
+    if (doctor->kind == DM_URL_MARIADB)
+        return doctor_examine_mariadb(doctor);
     return examine_only_server(doctor);
 }
 

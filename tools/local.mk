@@ -27,6 +27,7 @@ tools_libdmutex_tool_la_SOURCES = \
     tools/doctor_etcd.c \
     tools/doctor_link.c \
     tools/doctor_memcached.c \
+    tools/doctor_mariadb.c \
     tools/doctor_postgres.c \
     tools/doctor_quorum.c \
     tools/doctor_sentinels.c \
@@ -70,9 +71,9 @@ tools_libdmutex_tool_la_SOURCES = \
     tools/waiting.h
 tools_libdmutex_tool_la_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(HIREDIS_CFLAGS)
 tools_installed_dmutex_SOURCES =
-tools_installed_dmutex_LDADD = tools/libdmutex-tool.la $(up_to_api) libdmutex/libpostgres-schema.la
+tools_installed_dmutex_LDADD = tools/libdmutex-tool.la $(up_to_api) libdmutex/libpostgres-schema.la libdmutex/libmaria-schema.la
 tools_installed_dmutex_LDFLAGS = $(HARDENING_LDFLAGS) $(PIE_LDFLAGS)
-tools_dmutex_SOURCES = libdmutex/stores/postgres/folder.c
+tools_dmutex_SOURCES = libdmutex/stores/postgres/folder.c libdmutex/stores/mariadb/folder.c
 tools_dmutex_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(abs_top_builddir)/libdmutex/.libs/libdmutex"'
 tools_dmutex_CFLAGS = $(common_cflags) $(HARDENING_CFLAGS) $(PIE_CFLAGS)
 tools_dmutex_LDADD = $(tools_installed_dmutex_LDADD)

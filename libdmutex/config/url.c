@@ -15,6 +15,10 @@
 #define ETCD_PORT "2379"
 #define MEMCACHED_PORT "11211"
 #define ETCD_TIMEOUT_MS 5000 /* an election takes a second or more */
+#define MARIADB_PORT "3306"
+#define MARIADB_TIMEOUT_MS 5000 /* a commit may wait for a disk */
+#define MARIADB_NAME_MAX 64     /* characters of a name of MariaDB */
+#define MARIADB_PREFIX_MAX 54   /* and of a table's, without what the driver appends */
 #define DEFAULT_PREFIX "dmutex"
 #define DEFAULT_TIMEOUT_MS 2000
 #define SENTINEL_SWITCH_MS 5000
@@ -229,6 +233,39 @@ static bool read_memcached(struct dm_url *url, struct dm_part where, char *ret_r
     return read_address(where, MEMCACHED_PORT, &url->host, &url->port, ret_reason);
 }
 
+/*
+ * [login@]host[:port],…/database, or [login@]/database with the option socket.
+ */
+static bool read_mariadb(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    struct dm_part database = where, hosts = dm_part_cut(&database, '/', &(bool){ false });
+
+    url->kind = DM_URL_MARIADB;
+    url->command_timeout_ms = MARIADB_TIMEOUT_MS;
+    if (database.length == 0 || !dm_part_set(&url->database, database) || strlen(url->database) > MARIADB_NAME_MAX)
+        return dm_url_complain(ret_reason, "the database is missing, or its name is too long: " DM_URL_MARIADB_FORM);
+    if (hosts.length && hosts.text[hosts.length - 1] != '@')
+        return read_list(url, hosts, MARIADB_PORT, ret_reason);
+    return read_login(url, &hosts, ret_reason);
+}
+
+/* Called after all options are parsed, which may come in any order. */
+static bool check_mariadb(const struct dm_url *url, char *ret_reason)
+{
+    if (url->kind != DM_URL_MARIADB)
+        return true;
+    if (!url->host_count == !url->path)
+        return dm_url_complain(ret_reason,
+                               "it has hosts, or the option socket with a path, and not both: " DM_URL_MARIADB_FORM);
+    if (url->has_tls && url->path)
+        return dm_url_complain(ret_reason, "TLS by a socket's path is not of use: remove its options");
+    if (url->servername)
+        return dm_url_complain(ret_reason,
+                               "libmariadb checks the host that the URL names: remove the option servername");
+    return strlen(url->prefix) <= MARIADB_PREFIX_MAX ||
+           dm_url_complain(ret_reason, "the option prefix is longer than 54 characters, as a table's name would be");
+}
+
 static bool read_tls(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     url->has_tls = true;
@@ -323,6 +360,8 @@ static const struct scheme {
     { "etcd://", read_etcd, true },
     { "etcds://", read_etcds, true },
     { "memcached://", read_memcached, true },
+    { "mariadb://", read_mariadb, true },
+    { "mysql://", read_mariadb, true },
 };
 
 static bool begins_with(struct dm_part part, const char *text)
@@ -371,7 +410,8 @@ static const char *meant(struct dm_part where)
             return others[i].sentence;
     }
     return "it does not begin with redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, "
-           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds://, memcached:// or \"local:\"";
+           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds://, memcached://, mariadb://, mysql:// or "
+           "\"local:\"";
 }
 
 /* True if, before the options, there is a complete login or certainly none: a password would follow a colon. */
@@ -404,7 +444,7 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
         where.length -= length;
         return scheme->read(url, where, ret_reason) &&
                dm_url_read_options(url, behind, has_whole_login(where), ret_reason) && check_tls(url, ret_reason) &&
-               check_lossy(url, ret_reason) && check_switch(url, ret_reason);
+               check_lossy(url, ret_reason) && check_switch(url, ret_reason) && check_mariadb(url, ret_reason);
     }
     return dm_url_complain(ret_reason, meant(where));
 }
@@ -499,6 +539,8 @@ void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
         snprintf(buf, size, "etcd at %s", first_place(url).text);
     else if (url->kind == DM_URL_MEMCACHED)
         snprintf(buf, size, "memcached at %s", url->path ? url->path : dm_url_place(url->host, url->port).text);
+    else if (url->kind == DM_URL_MARIADB)
+        snprintf(buf, size, "MariaDB at %s", url->path ? url->path : first_place(url).text);
     else
         snprintf(buf, size, "%s", url->path ? url->path : "local:");
 }

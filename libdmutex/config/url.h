@@ -17,7 +17,8 @@ enum dm_url_kind {
     DM_URL_QUORUM,   /* independent servers, of which a majority decides */
     DM_URL_POSTGRES, /* a database, which a register driver opens */
     DM_URL_ETCD,     /* members of a cluster of etcd */
-    DM_URL_MEMCACHED
+    DM_URL_MEMCACHED,
+    DM_URL_MARIADB /* a database of MariaDB or MySQL, which a register driver opens */
 };
 
 /* The most servers that a list may have. */
@@ -31,9 +32,9 @@ struct dm_url {
     enum dm_url_kind kind;
     char *host; /* TCP, MEMCACHED */
     char *port; /* TCP, MEMCACHED */
-    char *path; /* UNIX, and MEMCACHED without a host; LOCAL: set by dm_local_place() */
+    char *path; /* UNIX, and MEMCACHED and MARIADB without a host; LOCAL: set by dm_local_place() */
     struct dm_url_host
-        hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: sentinels; CLUSTER: nodes; ETCD: members; QUORUM: all servers */
+        hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: sentinels; CLUSTER: nodes; ETCD: members; MARIADB, QUORUM: all servers */
     int host_count;
     char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
     char *sentinel_user; /* of the sentinels' own login, or NULL */
@@ -43,7 +44,7 @@ struct dm_url {
     char *user;         /* or NULL */
     char *password;     /* or NULL */
     char *user_file, *password_file; /* or NULL; absolute paths; the texts above are their first lines */
-    char *database;                  /* POSTGRES: the URL for libpq, which may have a password, without our options */
+    char *database; /* POSTGRES: the URL for libpq, which may have a password, without our options; MARIADB: a name */
     char *prefix;
     unsigned db;
     unsigned connect_timeout_ms;

@@ -111,7 +111,8 @@ static bool set_db(struct dm_url *url, struct dm_part value)
 /* The default, to refuse a server that may evict keys, has no value of its own. */
 static bool set_eviction(struct dm_url *url, struct dm_part value)
 {
-    return url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED && (url->may_evict = dm_part_is(value, "allow"));
+    return url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED && url->kind != DM_URL_MARIADB &&
+           (url->may_evict = dm_part_is(value, "allow"));
 }
 
 static bool set_grace(struct dm_url *url, struct dm_part value)
@@ -147,7 +148,7 @@ static bool set_switch(struct dm_url *url, struct dm_part value)
 static bool set_wait(struct dm_url *url, struct dm_part value)
 {
     return url->kind != DM_URL_QUORUM && url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED &&
-           dm_part_number(value, 0, WAIT_MAX, &url->wait);
+           url->kind != DM_URL_MARIADB && dm_part_number(value, 0, WAIT_MAX, &url->wait);
 }
 
 static bool set_sentinel_user(struct dm_url *url, struct dm_part value)
@@ -159,6 +160,12 @@ static bool set_sentinel_user(struct dm_url *url, struct dm_part value)
 static bool set_lossy(struct dm_url *url, struct dm_part value)
 {
     return url->kind == DM_URL_MEMCACHED && (url->is_lossy = dm_part_is(value, "yes"));
+}
+
+/* The kernel's limit is checked by who connects. */
+static bool set_socket(struct dm_url *url, struct dm_part value)
+{
+    return url->kind == DM_URL_MARIADB && dm_part_set(&url->path, value) && url->path[0] == '/';
 }
 
 static bool set_servername(struct dm_url *url, struct dm_part value)
@@ -179,14 +186,15 @@ static const struct option {
     { "command_timeout", "1..3600000 milliseconds", set_command_timeout },
     { "db", "0..999999, of unix:// alone (redis://host/DB has it in the path)", set_db },
     { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", dm_url_set_prefix },
-    { "eviction", "\"allow\" (not of etcd:// and memcached://)", set_eviction },
+    { "eviction", "\"allow\" (not of etcd://, memcached:// and mariadb://)", set_eviction },
     { "grace", "\"on\" or \"off\"", set_grace },
     { "tls", "\"yes\" or \"no\" (rediss:// always has it)", set_tls },
     { "verify", "\"full\" or \"none\"", set_verify },
     { "servername", "the name in the server's certificate", set_servername },
     { "switch", "1..3600000 milliseconds, of redis+sentinel:// and redis+cluster:// alone", set_switch },
-    { "wait", "0..99 replicas (not of redis+quorum://, etcd:// and memcached://)", set_wait },
+    { "wait", "0..99 replicas (not of redis+quorum://, etcd://, memcached:// and mariadb://)", set_wait },
     { "lossy", "\"yes\", of memcached:// alone", set_lossy },
+    { "socket", "an absolute path, of mariadb:// alone", set_socket },
     { "sentinel_user", "a user name, of redis+sentinel:// alone", set_sentinel_user },
 };
 
@@ -250,7 +258,7 @@ static bool complain_of_key(int number, struct dm_part key, bool is_behind_login
     snprintf(
         ret_reason, DM_REASON_ROOM,
         "option %d%s is not one of connect_timeout, command_timeout, db, prefix, user_file, password_file, eviction, "
-        "grace, tls, cacert, cert, key, servername, verify, switch, wait, lossy, sentinel_user and "
+        "grace, tls, cacert, cert, key, servername, verify, switch, wait, lossy, socket, sentinel_user and "
         "sentinel_password_file",
         number, name);
     return false;

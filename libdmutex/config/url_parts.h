@@ -10,6 +10,9 @@
 #define DM_URL_LIST_FORMS DM_URL_SENTINEL_FORM ", and " DM_URL_CLUSTER_FORM
 #define DM_URL_QUORUM_FORM "a quorum is written redis+quorum://host1:6379,host2,host3"
 
+#define DM_URL_MARIADB_FORM \
+    "a database is written mariadb://user@host:3306/database, or mariadb://user@/database?socket=/path"
+
 /* A part of the URL, not yet decoded.  Points into the caller's text, so no NUL ends it. */
 struct dm_part {
     const char *text;

@@ -29,6 +29,10 @@ dm_open_fn dm_redis_open;
 dm_open_fn dm_postgres_store_open;
 struct dm_module *dm_postgres_module(void);
 
+/* MariaDB and MySQL, by a module. */
+dm_open_fn dm_mariadb_store_open;
+struct dm_module *dm_mariadb_module(void);
+
 /* etcd. */
 dm_open_fn dm_etcd_store_open;
 

@@ -17,6 +17,7 @@ static dm_open_fn *const openers[] = {
     [DM_URL_POSTGRES] = dm_postgres_store_open,
     [DM_URL_ETCD] = dm_etcd_store_open,
     [DM_URL_MEMCACHED] = dm_memcached_store_open,
+    [DM_URL_MARIADB] = dm_mariadb_store_open,
 };
 
 struct dm_store *dm_store_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,
@@ -27,5 +28,7 @@ struct dm_store *dm_store_open(struct dm_url *url, const struct dm_ident *ident,
 
 struct dm_module *dm_store_module(const struct dm_url *url)
 {
-    return url->kind == DM_URL_POSTGRES ? dm_postgres_module() : NULL;
+    if (url->kind == DM_URL_POSTGRES)
+        return dm_postgres_module();
+    return url->kind == DM_URL_MARIADB ? dm_mariadb_module() : NULL;
 }

@@ -35,7 +35,7 @@ as_triples()
 
 # The rooms, from the ground up. A folder is a room of its own if it is named here; else it belongs to the folder above.
 rooms="base config core store registers link stores/redis/wire stores/redis/sentinel stores/redis/node stores/redis/cluster
-stores/redis stores/redis/registers stores/quorum stores/postgres stores/etcd stores/memcached stores spawn process process/claims process/calls process/keep process/life names api"
+stores/redis stores/redis/registers stores/quorum stores/postgres stores/etcd stores/memcached stores/mariadb stores spawn process process/claims process/calls process/keep process/life names api"
 
 # Of awk: the height of the room of a path; 1 is base, 0 is none.
 heights='BEGIN {
@@ -105,6 +105,10 @@ result "OpenSSL is included in four files of link/ only"
 complain_about 'included ~ /^libpq/ && file != "stores/postgres/parts.h" {
         complain("is libpq, which is used in stores/postgres/ only") }'
 result "libpq is included in stores/postgres/ only"
+
+complain_about 'included ~ /^(mysql|mysqld_error|errmsg)\.h$/ && file !~ /^stores\/mariadb\// {
+        complain("is libmariadb, which is used in stores/mariadb/ only") }'
+result "libmariadb is included in stores/mariadb/ only"
 
 complain_about 'floor == height["link"] && target && target != floor && target != height["base"] {
         complain("is of the locks, which link/ does not know") }'
@@ -182,7 +186,7 @@ result "core/ alone writes the fields of a hold"
 # symbols: FILE TYPE NAME for each global symbol of each object that the library is made of; FILE is the source.
 symbols()
 {
-    for object in $(find libdmutex -path '*/.libs/*_la-*.o' ! -name 'libdmutex_tls_la-*' ! -name 'store_postgres_la-*'); do
+    for object in $(find libdmutex -path '*/.libs/*_la-*.o' ! -name 'libdmutex_tls_la-*' ! -name 'store_postgres_la-*' ! -name 'store_mariadb_la-*'); do
         source=$(echo "$object" | sed 's,/\.libs/[a-z_]*_la-,/,; s,\.o$,.c,; s,^libdmutex/,,')
         [ -e "$srcdir/libdmutex/$source" ] || [ -e "libdmutex/$source" ] || continue # of an older tree
         $NM -P "$object" | awk -v file="$source" '$2 ~ /^[TDBRVCU]$/ { print file, $2, $1 }'
@@ -260,6 +264,7 @@ for header in $(cd "$srcdir/libdmutex" && find . -name '*.h' | sed 's,^\./,,'); 
     case $header in
         link/* | stores/redis/*) library_cflags=$HIREDIS_CFLAGS ;;
         stores/postgres/parts.h) [ -n "$LIBPQ_CFLAGS" ] || continue; library_cflags=$LIBPQ_CFLAGS ;;
+        stores/mariadb/parts.h) [ -n "$LIBMARIADB_CFLAGS" ] || continue; library_cflags=$LIBMARIADB_CFLAGS ;;
         *) library_cflags= ;;
     esac
     compile "$header" \
@@ -298,6 +303,11 @@ if [ -e libdmutex/.libs/store-postgres.so ]; then
     $NM -D libdmutex/.libs/store-postgres.so | grep -oE '\<dm_.*' | grep -vxE "dm_postgres_(open|examine)" |
         sed 's/$/ is not for the module: see stores\/postgres\/module.c/' >"$scratch/complaints"
     result "the module of PostgreSQL has all that it calls of ours, and shows two functions"
+fi
+if [ -e libdmutex/.libs/store-mariadb.so ]; then
+    $NM -D libdmutex/.libs/store-mariadb.so | grep -oE '\<dm_.*' | grep -vxE "dm_mariadb_(open|examine)" |
+        sed 's/$/ is not for the module: see stores\/mariadb\/module.c/' >"$scratch/complaints"
+    result "the module of MariaDB has all that it calls of ours, and shows two functions"
 fi
 
 echo '#include <dmutex/version.h>

@@ -24,7 +24,7 @@ need()
 # Every program has main; every library of ours has one of the other functions.
 begins_with_landing_pads()
 {
-    objdump -d "$1" | grep -A1 -E '<(main|dmutex_lock|pthread_mutex_lock|open|dm_tls_module_begin|dm_postgres_open)>:' | grep -qE 'endbr(64|32)'
+    objdump -d "$1" | grep -A1 -E '<(main|dmutex_lock|pthread_mutex_lock|open|dm_tls_module_begin|dm_postgres_open|dm_mariadb_open)>:' | grep -qE 'endbr(64|32)'
 }
 
 # With the flag, calls with a format are always checked; the observer has none, and none with a buffer of known size.

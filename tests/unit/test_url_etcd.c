@@ -68,7 +68,7 @@ static void test_url_is_refused_when_etcd_cannot_be_as_written(void **state)
         { "etcd://a/x y", "the path is a prefix of 1..64 letters" },
         { "etcd://a/x/y", "the path is a prefix of 1..64 letters" },
         { "etcd://a?wait=1", "not of redis+quorum://, etcd://" },
-        { "etcd://a?eviction=allow", "not of etcd:// and" },
+        { "etcd://a?eviction=allow", "not of etcd://" },
         { "etcd://a?switch=1", "switch" },
         { "etcd://a?db=1", "db" },
         { "etcd://a?sentinel_user=x", "sentinel" },
