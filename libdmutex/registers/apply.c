@@ -217,13 +217,20 @@ static void act_acquire(struct dm_work *work)
         dm_work_enqueue(work);
 }
 
-/* As a waiter would, if it were served at once: so nobody in the queue is passed. */
+/*
+ * As a waiter would, if it were served at once: so nobody in the queue is passed.  Whoever waits already, and tries
+ * because it cannot be told of a grant, leaves the queue: after BUSY nobody answers for the attempt, so it must not be
+ * granted.
+ */
 static void act_try(struct dm_work *work)
 {
     int index;
+    enum dm_reg_place place = find_me(work, &index);
 
-    if (find_me(work, &index) == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE &&
-        !work->is_in_doubt && !work->value->queue_count && dm_work_fits(work, work->step->weight))
+    if (place == DM_REG_WAITS)
+        dm_work_leave(work, index);
+    if (place == DM_REG_NOWHERE && work->value->health != DM_REG_NOT_RECOVERABLE && !work->is_in_doubt &&
+        !work->value->queue_count && dm_work_fits(work, work->step->weight))
         dm_work_enqueue(work);
 }
 

@@ -65,6 +65,7 @@ static const struct row steps[] = {
     /* try */
     ROW("| |", TRY, "a1", OWNED, "a1 | |"),
     ROW("a1 | |", TRY, "b2", BUSY, "a1 | |"),
+    ROW("a1 | b2 c3 |", TRY, "b2", BUSY, "a1 | c3 |"),
     ROW("| | ; never", TRY, "a1", NOT_RECOVERABLE, "| | ; never"),
     /* release */
     ROW("a1 | |", RELEASE, "a1", DONE, "| |"),
@@ -142,6 +143,8 @@ static const struct row steps[] = {
     ROW("a1k | |", ACQUIRE, "b2", OWNED, "b2r | |", .dead = "a", .is_robust = true),
     ROW("a1 | |", TRY, "b2", OWNED, "b2 | |", .dead = "a"),
     ROW("a1 | c3r |", TRY, "b2", BUSY, "c3r | | ; died", .dead = "a"),
+    ROW("a1 | b2 c3 |", TRY, "b2", OWNED, "b2 | c3 |", .dead = "a"),
+    ROW("a1 | b2 c3 |", TRY, "c3", BUSY, "b2 | |", .dead = "a"),
     ROW("a1 | b2 c3 d4 |", SERVE, "d4", QUEUED, "a1 | d4 |", .dead = "bc"),
     ROW("a1 | b2 c3r d4 |", SERVE, "d4", QUEUED, "c3r | d4 | ; died", .dead = "ab"),
     ROW("a1 | | b2:x c3:x", SERVE, "c3", WAITING, "a1 | | c3:x", .dead = "b"),

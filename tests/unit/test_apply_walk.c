@@ -171,6 +171,8 @@ static void model_step(const struct dm_reg_step *step, char letter, char dead)
     case DM_REG_TRY:
         if ((index = find(&sleeping, letter, attempt)) >= 0 && step->act == DM_REG_ACQUIRE)
             add(&waiting, take_out(&sleeping, index));
+        else if (step->act == DM_REG_TRY && find(&waiting, letter, attempt) >= 0)
+            model_release(letter, attempt, DM_END_UNLOCKED);
         else if (!is_anywhere(letter, attempt) && health != DM_REG_NOT_RECOVERABLE &&
                  (step->act == DM_REG_ACQUIRE || (!waiting.count && taken() + item.weight <= capacity)))
             add(&waiting, item);
@@ -258,6 +260,7 @@ static void take_random_step(void)
     struct dm_reg_session_id dead;
     struct dm_reg_step step;
     char shown[TEXT_ROOM], wanted[TEXT_ROOM], before[TEXT_ROOM];
+    int index;
 
     snprintf(who, sizeof who, "%c%u", letter, 1 + random_below(3));
     snprintf(leaving, sizeof leaving, "%c%u", letter, 1 + random_below(3));
@@ -268,6 +271,9 @@ static void take_random_step(void)
     step.kind = capacity == 1 ? DM_REG_MUTEX : DM_REG_SEMAPHORE;
     step.capacity = (uint32_t)capacity;
     step.weight = 1 + random_below((unsigned)capacity);
+    index = find(&waiting, letter, (int)step.me.attempt);
+    if (step.act == DM_REG_TRY && index >= 0)
+        step.weight = (uint32_t)waiting.items[index].weight; /* an attempt asks for the same again */
     step.is_robust = random_below(2);
     step.end = random_below(3) ? DM_END_UNLOCKED : random_below(6) ? DM_END_DIED : DM_END_NOT_RECOVERABLE;
     if (step.act == DM_REG_WAIT && step.end == DM_END_DIED)
