@@ -162,6 +162,7 @@ static void look_at_evictions(struct talk *talk)
 
     if (talk->has_settings && !talk->evicts) {
         doctor_find(doctor, GRADE_OK, "eviction", "memcached evicts nothing (-M)");
+        doctor->facts.keeps_locks = YES;
         return;
     }
     doctor_find(
@@ -180,7 +181,7 @@ static void look_at_memory(struct talk *talk)
 
     doctor_find(doctor, grade, "memory", "%llu of %llu MB are used%s", (talk->bytes + 999999) / 1000000,
                 (talk->limit + 999999) / 1000000,
-                grade == GRADE_OK ? "" : ": when it is full, each write of a lock deletes the lock");
+                grade == GRADE_OK ? "" : ": when it is full, nothing can be locked, and holders lose their locks");
     if (grade != GRADE_OK)
         doctor_advise(doctor, "give it more (-m), or keep other data elsewhere");
     if (talk->item_most >= 64 * 1024)

@@ -68,7 +68,7 @@ static void test_doctor_says_what_holds(void **state)
     assert_output("ok    server       memcached 1.");
     assert_output("ok    eviction     memcached evicts nothing (-M)\n");
     assert_output("ok    memory       ");
-    assert_output("P0    not known ");
+    assert_output("P0    yes ");
     assert_output("P4    no ");
     command_run("exec $dmutex doctor --json");
     assert_status(0);

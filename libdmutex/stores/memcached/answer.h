@@ -12,9 +12,9 @@ enum dm_memcached_code {
     DM_MEMCACHED_MORE,    /* the answer is not whole yet */
     DM_MEMCACHED_BAD,     /* this is no answer of memcached's */
     DM_MEMCACHED_VALUE,   /* VA */
-    DM_MEMCACHED_DONE,    /* HD */
-    DM_MEMCACHED_ABSENT,  /* EN, NF */
-    DM_MEMCACHED_OTHER,   /* EX, NS: the key has another CAS number, or is there already */
+    DM_MEMCACHED_DONE,    /* HD, STORED */
+    DM_MEMCACHED_ABSENT,  /* EN, NF, NOT_FOUND */
+    DM_MEMCACHED_OTHER,   /* EX, EXISTS, NOT_STORED: the key has another CAS number, or is there already */
     DM_MEMCACHED_REFUSED, /* ERROR, CLIENT_ERROR, SERVER_ERROR */
     DM_MEMCACHED_TEXT     /* STAT, END, VERSION */
 };
@@ -25,7 +25,7 @@ struct dm_memcached_answer {
     char line[DM_MEMCACHED_LINE_MOST];
     const char *value; /* VALUE: a place in the bytes */
     size_t size;
-    uint64_t cas; /* VALUE, DONE; 0: not told */
+    uint64_t cas; /* of VALUE and HD; 0: not told */
 };
 
 /* Reads the answer at the beginning of the bytes.  A value may have `most` bytes. */

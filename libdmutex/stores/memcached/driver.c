@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One connection to memcached 1.6, by the meta commands.  What is asked while a group of commands is under way goes in
+ * One connection to memcached 1.6.  What is asked while a group of commands is under way goes in
  * the next group, in one write.
  *
  * A swap compares the CAS number of memcached, not our version: the driver keeps the numbers of the versions that it
@@ -63,8 +63,11 @@ struct item {
     char key[KEY_MOST + 1];
     struct dm_reg_version version; /* read: known; swap: expected */
     struct dm_bytes value;         /* swap: the new one; of size 0: the key is deleted */
-    struct dm_memcached_answer answer;
-    struct dm_bytes got; /* the value in it */
+    bool is_written;               /* its first answer has come: */
+    enum dm_memcached_code written;
+    char refusal[120];
+    struct dm_memcached_answer answer; /* the last one */
+    struct dm_bytes got;               /* the value in it */
 };
 
 /* The CAS number of a version on this connection. */
@@ -88,8 +91,6 @@ struct memcached {
     int64_t asked_ns; /* when what is under way was sent */
     char epoch[EPOCH_LENGTH + 1];
     bool may_evict, is_warned, has_drawn;
-    bool has_lost;   /* memory was missing for a swap, which may have deleted the key: the epoch must go */
-    bool is_leaving; /* the epoch is being deleted */
 
     struct item *waiting, **waiting_end;
     struct item *group[GROUP_MOST]; /* under way, in the order of their answers; the epoch comes after them */
@@ -260,7 +261,7 @@ static void close_connection(struct memcached *memcached)
     dm_bytes_free(&memcached->in);
     memcached->sent = 0;
     memset(memcached->seen, 0, sizeof memcached->seen);
-    memcached->is_doomed = memcached->has_lost = memcached->is_leaving = false;
+    memcached->is_doomed = false;
 }
 
 /* What has been sent may be executed, or still will be. */
@@ -326,23 +327,28 @@ static int ttl_of(const struct memcached *memcached, const struct item *item)
     return strncmp(item->key + strlen(memcached->url->prefix), ":r/s/", 5) == 0 ? SESSION_TTL_S : 0;
 }
 
+/*
+ * What is written is read in the same turn: for its CAS number, or for the value that was in the way.  "ms" would tell
+ * the number, but it deletes the old value if there is no memory for the new one.
+ */
 static void write_item(struct memcached *memcached, struct item *item)
 {
     struct dm_bytes *out = &memcached->out;
 
     item->verb = choose_verb(memcached, item);
+    item->is_written = false;
     if (item->verb == GET) {
         dm_bytes_print(out, "mg %s v c\r\n", item->key);
     } else if (item->verb == DELETE) {
         dm_bytes_print(out, "md %s C%" PRIu64 "\r\n", item->key, item->cas);
     } else {
-        dm_bytes_print(out, "ms %s %zu T%d c ", item->key, item->value.size, ttl_of(memcached, item));
-        if (item->verb == ADD)
-            dm_bytes_print(out, "ME\r\n");
-        else
-            dm_bytes_print(out, "C%" PRIu64 "\r\n", item->cas);
+        dm_bytes_print(out, "%s %s 0 %d %zu", item->verb == ADD ? "add" : "cas", item->key, ttl_of(memcached, item),
+                       item->value.size);
+        if (item->verb == CAS)
+            dm_bytes_print(out, " %" PRIu64, item->cas);
+        dm_bytes_print(out, "\r\n");
         dm_bytes_add(out, item->value.at, item->value.size);
-        dm_bytes_add(out, "\r\n", 2);
+        dm_bytes_print(out, "\r\nmg %s v c\r\n", item->key);
     }
 }
 
@@ -352,11 +358,6 @@ static void write_epoch_look(struct memcached *memcached)
     memcached->asked_ns = dm_clock_boot_ns();
     if (memcached->out.is_short)
         doom(memcached, false, "out of memory");
-}
-
-static bool is_busy(const struct memcached *memcached)
-{
-    return memcached->group_count || memcached->is_leaving;
 }
 
 static void send_group(struct memcached *memcached)
@@ -376,18 +377,6 @@ static void send_group(struct memcached *memcached)
     }
     if (memcached->group_count)
         write_epoch_look(memcached);
-}
-
-/*
- * A server without memory deletes the old value of a key that it is to replace, also if the CAS number is wrong.  So
- * nothing is certain any more: without the epoch, whoever holds a lock puts it back, and nothing else is granted for a
- * lease.
- */
-static void leave(struct memcached *memcached)
-{
-    dm_bytes_print(&memcached->out, "md %s:epoch\r\n", memcached->url->prefix);
-    memcached->asked_ns = dm_clock_boot_ns();
-    memcached->is_leaving = true;
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -418,7 +407,8 @@ static void reply_done(struct memcached *memcached, const struct item *item)
 
     if (item->value.size) {
         memcpy(answer.version.bytes, item->value.at, sizeof answer.version.bytes);
-        note_cas(memcached, &answer.version, item->answer.cas);
+        if (item->got.size >= DM_REG_VERSION_SIZE && memcmp(item->got.at, item->value.at, DM_REG_VERSION_SIZE) == 0)
+            note_cas(memcached, &answer.version, item->answer.cas);
     }
     memcached->client.on_reply(memcached->client.user, item->ticket, item->index, &answer);
 }
@@ -434,25 +424,31 @@ static bool goes_again(struct item *item)
     return true;
 }
 
-static void answer_item(struct memcached *memcached, const struct item *item)
+static void refuse_item(struct memcached *memcached, const struct item *item)
 {
-    enum dm_memcached_code code = item->answer.code;
     char reason[DM_REG_REASON_ROOM];
 
-    if (code == DM_MEMCACHED_REFUSED) {
-        snprintf(reason, sizeof reason, "memcached says: %.200s%s", item->answer.line,
-                 strstr(item->answer.line, NO_MEMORY) ? " (give it more, with -m, or fewer data)" : "");
-        dm_text_clean(reason);
-        reply(memcached, item, DM_REG_REFUSED, reason);
-    } else if (item->verb == GET && item->is_swap && dm_reg_version_is_absent(&item->version)) {
-        reply_with_value(memcached, item, code == DM_MEMCACHED_ABSENT ? DM_REG_DONE : DM_REG_CONFLICT);
-    } else if (item->verb == GET) {
-        reply_with_value(memcached, item, item->is_swap ? DM_REG_CONFLICT : DM_REG_DONE);
-    } else if (code == DM_MEMCACHED_DONE) {
+    snprintf(reason, sizeof reason, "memcached says: %s%s", item->refusal,
+             strstr(item->refusal, NO_MEMORY) ? " (give it more, with -m, or fewer data)" : "");
+    dm_text_clean(reason);
+    reply(memcached, item, DM_REG_REFUSED, reason);
+}
+
+static void answer_item(struct memcached *memcached, const struct item *item)
+{
+    enum dm_memcached_code code = item->is_written ? item->written : item->answer.code;
+    bool is_absent_wanted = item->is_swap && dm_reg_version_is_absent(&item->version);
+
+    if (code == DM_MEMCACHED_REFUSED)
+        refuse_item(memcached, item);
+    else if (code == DM_MEMCACHED_DONE)
         reply_done(memcached, item);
-    } else {
+    else if (item->verb == DELETE)
         reply(memcached, item, DM_REG_CONFLICT, NULL);
-    }
+    else if (!item->is_swap || (item->verb == GET && is_absent_wanted && code == DM_MEMCACHED_ABSENT))
+        reply_with_value(memcached, item, DM_REG_DONE);
+    else
+        reply_with_value(memcached, item, DM_REG_CONFLICT);
 }
 
 /* The group is over before the client is called, which may ask again. */
@@ -480,27 +476,45 @@ static void answer_group(struct memcached *memcached)
     }
 }
 
-/* What could be the answer to such a command. */
-static bool is_fit(const struct item *item, enum dm_memcached_code code)
+/* The answer to a write, after which the value follows; and of a command that has but one. */
+static bool is_of_write(const struct item *item)
 {
-    if (item->verb == GET)
-        return code == DM_MEMCACHED_VALUE || code == DM_MEMCACHED_ABSENT;
-    return code == DM_MEMCACHED_DONE || code == DM_MEMCACHED_OTHER || code == DM_MEMCACHED_ABSENT ||
-           code == DM_MEMCACHED_REFUSED;
+    return (item->verb == ADD || item->verb == CAS) && !item->is_written;
 }
 
-/* After an error about a command line, which ours are not, the server takes the value for a command. */
+/* What could be the next answer to such a command. */
+static bool is_fit(const struct item *item, const struct dm_memcached_answer *answer)
+{
+    switch (answer->code) {
+    case DM_MEMCACHED_VALUE:
+        return item->verb != DELETE && !is_of_write(item);
+    case DM_MEMCACHED_ABSENT:
+        return true;
+    case DM_MEMCACHED_DONE:
+    case DM_MEMCACHED_OTHER:
+        return item->verb == DELETE || is_of_write(item);
+    case DM_MEMCACHED_REFUSED: /* other errors are about a command line, and then the value is taken for commands */
+        return is_of_write(item) && strncmp(answer->line, "SERVER_ERROR", 12) == 0;
+    default:
+        return false;
+    }
+}
+
 static void take_item(struct memcached *memcached, const struct dm_memcached_answer *answer)
 {
     struct item *item = memcached->group[memcached->answer_count];
 
-    if (!is_fit(item, answer->code) ||
-        (answer->code == DM_MEMCACHED_REFUSED && strncmp(answer->line, "SERVER_ERROR", 12) != 0)) {
+    if (!is_fit(item, answer)) {
         doom(memcached, false, "memcached says \"%.100s\" to a command of ours", answer->line);
         return;
     }
+    if (is_of_write(item)) {
+        item->is_written = true;
+        item->written = answer->code;
+        snprintf(item->refusal, sizeof item->refusal, "%.110s", answer->line);
+        return;
+    }
     memcached->answer_count++;
-    memcached->has_lost |= strstr(answer->line, NO_MEMORY) != NULL;
     item->answer = *answer;
     dm_bytes_add(&item->got, answer->value, answer->size);
     if (item->got.is_short)
@@ -515,9 +529,7 @@ static bool is_epoch(const struct memcached *memcached, const struct dm_memcache
 
 static void take_answer(struct memcached *memcached, const struct dm_memcached_answer *answer)
 {
-    if (memcached->is_leaving)
-        doom(memcached, false, "its memory is full, and a lock may be gone: give it more, with -m");
-    else if (memcached->answer_count < memcached->group_count)
+    if (memcached->answer_count < memcached->group_count)
         take_item(memcached, answer);
     else if (!memcached->group_count)
         doom(memcached, false, "what answers there is no memcached: it speaks before it is asked");
@@ -539,7 +551,7 @@ static void greet(struct memcached *memcached)
     write_epoch_look(memcached);
 }
 
-/* Only if there is none: a full server would delete the one that is there, and refuse ours. */
+/* Only one process of many succeeds. */
 static void draw_epoch(struct memcached *memcached)
 {
     uint64_t words[2];
@@ -547,7 +559,7 @@ static void draw_epoch(struct memcached *memcached)
     memcached->greeting = NEW_EPOCH;
     memcached->has_drawn = true;
     dm_ident_random(words, 2);
-    dm_bytes_print(&memcached->out, "ms %s:epoch %d ME T0\r\n%016" PRIx64 "%016" PRIx64 "\r\n", memcached->url->prefix,
+    dm_bytes_print(&memcached->out, "add %s:epoch 0 0 %d\r\n%016" PRIx64 "%016" PRIx64 "\r\n", memcached->url->prefix,
                    EPOCH_LENGTH, words[0], words[1]);
     write_epoch_look(memcached);
 }
@@ -722,7 +734,7 @@ static void receive(struct memcached *memcached)
 
 static int64_t patience_ends_ns(const struct memcached *memcached)
 {
-    if (memcached->phase == READY && !is_busy(memcached))
+    if (memcached->phase == READY && !memcached->group_count)
         return DM_NEVER;
     return memcached->asked_ns + memcached->url->command_timeout_ms * DM_NS_PER_MS;
 }
@@ -734,12 +746,9 @@ static void use_connection(struct memcached *memcached)
         return;
     }
     receive(memcached);
-    if (memcached->phase == READY && !memcached->is_doomed && !is_busy(memcached)) {
+    if (memcached->phase == READY && !memcached->is_doomed && !memcached->group_count) {
         dm_retry_note_use(&memcached->retry, dm_clock_boot_ns());
-        if (memcached->has_lost)
-            leave(memcached);
-        else
-            send_group(memcached);
+        send_group(memcached);
     }
     if (!memcached->is_doomed)
         send_now(memcached);
@@ -794,7 +803,7 @@ static void watch(struct dm_reg_driver *driver, struct dm_watch *watched)
         dm_watch_poll(watched, memcached->stream.fd,
                       dm_stream_events(&memcached->stream, memcached->sent < memcached->out.size));
         dm_watch_until(watched, patience_ends_ns(memcached));
-        if (memcached->phase == READY && !is_busy(memcached) && (memcached->waiting || memcached->has_lost))
+        if (memcached->phase == READY && !memcached->group_count && memcached->waiting)
             dm_watch_until(watched, 0);
         break;
     case RESTING:
