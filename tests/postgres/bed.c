@@ -24,7 +24,7 @@ void bed_begin(void)
 
     server = pgserver_start();
     first = actor_start_at(server->url);
-    actor_do(first, "0", "init first lease=10000");
+    actor_do(first, "0", "init first lease=1000");
     actor_do(first, "0", "lock first");
     actor_do(first, "0", "unlock first");
     actor_end(first);

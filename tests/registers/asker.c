@@ -36,9 +36,9 @@ static void on_down(void *user, const char *reason, bool is_final)
 static void on_reply(void *user, uint64_t ticket, int index, const struct dm_reg_reply *reply)
 {
     struct asker *asker = user;
-    struct asked *asked = &asker->asked[index];
+    struct asked *asked = &asker->asked[index + (int)(ticket - asker->first_ticket)];
 
-    assert_int_equal(ticket, asker->tickets);
+    assert_true(ticket >= asker->first_ticket && ticket <= asker->tickets);
     assert_false(asked->is_answered);
     asked->is_answered = true;
     asked->reply = *reply;
@@ -179,9 +179,18 @@ void asker_post(struct asker *asker, const struct dm_reg_item *items, int count,
 
     memset(asker->asked, 0, sizeof asker->asked);
     asker->answered = 0;
-    asker->tickets++;
+    asker->first_ticket = ++asker->tickets;
     assert_true(is_swap ? ops->swap(asker->driver, asker->tickets, items, count)
                         : ops->read(asker->driver, asker->tickets, items, count));
+}
+
+void asker_post_more(struct asker *asker, const struct dm_reg_item *item, bool is_swap)
+{
+    const struct dm_reg_driver_ops *ops = asker->driver->ops;
+
+    asker->tickets++;
+    assert_true(is_swap ? ops->swap(asker->driver, asker->tickets, item, 1)
+                        : ops->read(asker->driver, asker->tickets, item, 1));
 }
 
 static const struct asked *ask(struct asker *asker, const struct dm_reg_item *item, bool is_swap)

@@ -24,8 +24,8 @@ struct asker {
     struct dm_reg_driver *driver;
     struct dm_watch watch;
     struct dm_reg_writer writer;
-    uint64_t tickets;
-    struct asked asked[ASKER_ITEMS]; /* of the last call */
+    uint64_t tickets, first_ticket;
+    struct asked asked[ASKER_ITEMS]; /* of the last call, and of those added to it */
     int answered;
     enum dm_reg_door door; /* of swaps */
     char **keys;           /* of the last list */
@@ -77,5 +77,7 @@ void asker_check(const struct asked *asked, enum dm_reg_outcome wanted, int line
 
 /* Without waiting. */
 void asker_post(struct asker *asker, const struct dm_reg_item *items, int count, bool is_swap);
+/* The same after a call of one item, whose answer may be still to come: the answer of the n-th more is asked[n]. */
+void asker_post_more(struct asker *asker, const struct dm_reg_item *item, bool is_swap);
 
 #endif

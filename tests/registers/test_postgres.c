@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "base/units.h"
 #include "postgres.h"
@@ -151,6 +152,63 @@ static void test_conflict_brings_the_newest_value(void **state)
     assert_outcome(&asker->asked[0], DM_REG_CONFLICT);
     assert_string_equal(asker->asked[0].value, "new");
     PQfinish(other);
+    asker_end(asker);
+}
+
+/* ---- groups ------------------------------------------------------------------------------ */
+
+static bool is_one_transaction(const char *names)
+{
+    return strcmp(pgserver_sql(server, "SELECT count(DISTINCT xmin::text) FROM dmutex.registers WHERE name LIKE '%s'",
+                               names),
+                  "1") == 0;
+}
+
+/* The next value of the row, and its version afterwards. */
+static struct dm_reg_item next_swap(struct asker *asker, const char *key, struct dm_reg_version *version)
+{
+    struct dm_reg_item item = { .key = key, .version = *version };
+
+    item.value = asker_value(asker, "next", &item.size);
+    memcpy(version->bytes, item.value, sizeof version->bytes);
+    return item;
+}
+
+/*
+ * Two swaps go together, and then one after the other is asked for.  True if the first of these waits for the second,
+ * and would not have done so for long.
+ */
+static bool swap_together(struct asker *asker, struct dm_reg_version versions[2])
+{
+    struct dm_reg_item items[] = { next_swap(asker, "n/together1", &versions[0]),
+                                   next_swap(asker, "n/together2", &versions[1]) };
+    int64_t due_ns;
+
+    asker_post(asker, items, 2, true);
+    asker_until(asker, asker->answered == 2);
+    assert_true(is_one_transaction("n/together_"));
+    items[0] = next_swap(asker, "n/together1", &versions[0]);
+    items[1] = next_swap(asker, "n/together2", &versions[1]);
+    asker_post(asker, &items[0], 1, true);
+    dm_watch_clear(&asker->watch);
+    asker->driver->ops->watch(asker->driver, &asker->watch);
+    due_ns = asker->watch.due_ns;
+    asker_post_more(asker, &items[1], true);
+    asker_until(asker, asker->answered == 2);
+    assert_outcome(&asker->asked[0], DM_REG_DONE);
+    assert_outcome(&asker->asked[1], DM_REG_DONE);
+    return is_one_transaction("n/together_") && due_ns < dm_clock_boot_ns() + DM_NS_PER_S;
+}
+
+/* Threads that have swapped together do so again, however they come back: all need one commit, and not two. */
+static void test_swaps_that_went_together_go_together_again(void **state)
+{
+    struct asker *asker = asker_start(server->url, NULL);
+    struct dm_reg_version versions[2] = { absent, absent };
+
+    (void)state;
+    wait_until(swap_together(asker, versions));
+    assert_outcome(asker_swap(asker, "n/together1", &versions[0], "alone"), DM_REG_DONE);
     asker_end(asker);
 }
 
@@ -810,6 +868,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_statements_are_planned_once),
         cmocka_unit_test(test_swap_keeps_all_bytes),
         cmocka_unit_test(test_conflict_brings_the_newest_value),
+        cmocka_unit_test(test_swaps_that_went_together_go_together_again),
         cmocka_unit_test(test_reserved_row_waits_for_our_next_swap),
         cmocka_unit_test(test_reserved_row_is_free_when_no_swap_follows),
         cmocka_unit_test(test_rows_are_reserved_in_the_order_of_their_keys),

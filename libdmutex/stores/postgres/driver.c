@@ -290,8 +290,10 @@ static void watch(struct dm_reg_driver *driver, struct dm_watch *watched)
         dm_watch_until(watched, patience_ends_ns(postgres));
         if (postgres->first && PQsslInUse(postgres->connection))
             dm_watch_until(watched, dm_clock_boot_ns() + TLS_TICK_NS);
-        if (postgres->phase == DM_PG_READY)
+        if (postgres->phase == DM_PG_READY) {
             dm_watch_until(watched, snapshots_due_ns(postgres));
+            dm_watch_until(watched, dm_pg_swaps_due_ns(postgres));
+        }
         if (postgres->is_doomed || postgres->due.first)
             dm_watch_until(watched, dm_clock_boot_ns());
         break;

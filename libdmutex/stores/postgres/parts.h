@@ -208,7 +208,9 @@ bool dm_pg_list(struct dm_reg_driver *driver, uint64_t ticket, const char *prefi
 void dm_pg_let_go(struct dm_reg_driver *driver);
 /* The connection is closed. */
 void dm_pg_lose_reservation(struct dm_postgres *postgres);
-/* Sends swaps that wait, unless a group is under way. */
+/* When the swaps that wait are to be sent; DM_NEVER: when the group under way is answered, or there are none. */
+int64_t dm_pg_swaps_due_ns(const struct dm_postgres *postgres);
+/* Sends them if that is now. */
 void dm_pg_send_swaps(struct dm_postgres *postgres);
 /* Answers items that needed no server. */
 void dm_pg_answer_due(struct dm_postgres *postgres);
@@ -271,6 +273,8 @@ struct dm_postgres {
     struct dm_pg_items waiting;          /* swaps that wait for the group under way */
     struct dm_pg_items due;              /* JUDGED, to be answered by the next turn */
     bool has_group;
+    int expected;      /* swaps of the next group: as many as were there at the end of the last one */
+    int64_t gather_ns; /* for so long they are waited for */
     char reserved[DM_PG_RESERVED_MOST][DM_REG_KEY_MAX + 1]; /* the keys of rows that we keep locked */
     int reserved_count;
     bool is_reserved; /* until let_go() */

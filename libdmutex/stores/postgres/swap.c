@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "stores/postgres/parts.h"
 #include "stores/postgres/schema.h"
 
@@ -38,6 +39,10 @@ enum { BYTEA = 17, INT8 = 20, INT4 = 23, TEXT = 25, UUID = 2950 };
 
 /* After a connection was lost with a row reserved, perhaps because we were too slow, none is reserved for so long. */
 #define UNRESERVED_NS (60 * DM_NS_PER_S)
+
+/* The next group waits for the swaps that are expected for this part of the last time, and no longer than this. */
+#define GATHER_PART 4
+#define GATHER_MOST_NS DM_NS_PER_MS
 
 /* A row that is absent before and after an insertion may have come and gone meanwhile, but not so often in a row. */
 #define UNWRITTEN_MOST 4
@@ -623,12 +628,37 @@ static int answer_group(struct dm_postgres *postgres, struct dm_pg_exchange *exc
     return refused;
 }
 
+static int count_waiting(const struct dm_postgres *postgres)
+{
+    int count = 0;
+
+    for (const struct dm_pg_item *item = postgres->waiting.first; item && count < DM_PG_GROUP; item = item->next)
+        count++;
+    return count;
+}
+
+/*
+ * Threads that lock and unlock as fast as they can ask again at once.  If the first of them went alone, all others
+ * would wait for its commit.
+ */
+static void expect_group(struct dm_postgres *postgres, const struct dm_pg_exchange *last)
+{
+    int64_t now_ns = dm_clock_boot_ns();
+
+    postgres->expected = last->count - last->is_block + count_waiting(postgres);
+    if (postgres->expected > DM_PG_GROUP)
+        postgres->expected = DM_PG_GROUP;
+    postgres->gather_ns = now_ns + dm_min64((now_ns - last->sent_ns) / GATHER_PART, GATHER_MOST_NS);
+}
+
 /* After an error the next group waits for the looks, behind the items that are set aside. */
 static void finish_swaps(struct dm_postgres *postgres, struct dm_pg_exchange *exchange)
 {
     int refused;
 
     postgres->has_group = exchange->error != NULL;
+    if (!exchange->error)
+        expect_group(postgres, exchange);
     if (exchange->is_block && exchange->error)
         roll_back(postgres);
     postgres->has_block = false;
@@ -767,11 +797,18 @@ static void send_group(struct dm_postgres *postgres, struct dm_pg_item *const *g
     send_tells(postgres, group, count);
 }
 
+int64_t dm_pg_swaps_due_ns(const struct dm_postgres *postgres)
+{
+    if (postgres->has_group || !postgres->waiting.first)
+        return DM_NEVER;
+    return count_waiting(postgres) < postgres->expected ? postgres->gather_ns : 0;
+}
+
 void dm_pg_send_swaps(struct dm_postgres *postgres)
 {
     struct dm_pg_item *group[DM_PG_GROUP] = { NULL };
 
-    if (!postgres->has_group && postgres->waiting.first && dm_pg_is_open(postgres))
+    if (dm_pg_swaps_due_ns(postgres) <= dm_clock_boot_ns() && dm_pg_is_open(postgres))
         send_group(postgres, group, take_group(postgres, group), false);
 }
 
