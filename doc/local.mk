@@ -165,6 +165,7 @@ EXTRA_DIST += \
     doc/design/size.md \
     doc/design/store.md \
     doc/design/threads-and-fork.md \
+    doc/design/zookeeper.md \
     doc/guide/errors.md \
     doc/guide/etcd.md \
     doc/guide/mariadb.md \
@@ -182,6 +183,7 @@ EXTRA_DIST += \
     doc/guide/tuning.md \
     doc/guide/tutorial.md \
     doc/guide/version-column.md \
+    doc/guide/zookeeper.md \
     doc/img/acquire.svg \
     doc/img/draw-sequence.awk \
     doc/img/failover.svg \

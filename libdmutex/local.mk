@@ -439,6 +439,24 @@ libdmutex_libmemcached_la_SOURCES = \
     libdmutex/stores/memcached/store.c
 
 # ---------------------------------------------------------------------------
+# zookeeper: the register store on ZooKeeper, which needs no library
+# ---------------------------------------------------------------------------
+noinst_LTLIBRARIES += libdmutex/libzookeeper.la
+libdmutex_libzookeeper_la_CFLAGS = $(floor_cflags)
+libdmutex_libzookeeper_la_SOURCES = \
+    libdmutex/stores/zookeeper/driver.c \
+    libdmutex/stores/zookeeper/greet.c \
+    libdmutex/stores/zookeeper/items.c \
+    libdmutex/stores/zookeeper/jute.c \
+    libdmutex/stores/zookeeper/jute.h \
+    libdmutex/stores/zookeeper/open.h \
+    libdmutex/stores/zookeeper/parts.h \
+    libdmutex/stores/zookeeper/requests.c \
+    libdmutex/stores/zookeeper/store.c \
+    libdmutex/stores/zookeeper/wire.c \
+    libdmutex/stores/zookeeper/wire.h
+
+# ---------------------------------------------------------------------------
 # postgres: the register store on PostgreSQL.  What calls libpq is a module, which the library loads at first use.
 # ---------------------------------------------------------------------------
 noinst_LTLIBRARIES += libdmutex/libpostgres-schema.la libdmutex/libpostgres.la
@@ -700,7 +718,7 @@ up_to_store = libdmutex/libstore.la $(up_to_core)
 up_to_registers = libdmutex/libregisters.la $(up_to_store)
 up_to_link = libdmutex/liblink.la libdmutex/libtls.la $(up_to_store)
 up_to_redis = libdmutex/libredis.la $(up_to_link)
-up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libmaria.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
+up_to_stores = libdmutex/libstores.la libdmutex/libquorum.la libdmutex/libzookeeper.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libmaria.la libdmutex/libpostgres.la libdmutex/libregisters.la $(up_to_redis)
 up_to_spawn = libdmutex/libspawn.la $(up_to_stores)
 up_to_process = libdmutex/libprocess.la $(up_to_spawn)
 up_to_names = libdmutex/libnames.la $(up_to_process)
@@ -714,7 +732,7 @@ libdmutex_libdmutex_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 libdmutex_libdmutex_la_CFLAGS = $(floor_cflags)
 libdmutex_libdmutex_la_LIBADD = \
     libdmutex/libapi.la libdmutex/libnames.la libdmutex/libprocess.la libdmutex/libspawn.la libdmutex/libstores.la \
-    libdmutex/libquorum.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libmaria.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
+    libdmutex/libquorum.la libdmutex/libzookeeper.la libdmutex/libetcd.la libdmutex/libmemcached.la libdmutex/libmaria.la libdmutex/libpostgres.la libdmutex/libregisters.la libdmutex/libredis.la \
     libdmutex/liblink.la $(up_to_store)
 libdmutex_libdmutex_la_SOURCES =
 if HAVE_TLS

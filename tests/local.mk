@@ -45,6 +45,7 @@ unit_store_tests = \
     tests/unit/test_url_postgres \
     tests/unit/test_url_quorum \
     tests/unit/test_url_sentinel \
+    tests/unit/test_url_zookeeper \
     tests/unit/test_ask \
     tests/unit/test_verdict
 unit_registers_tests = \
@@ -85,6 +86,7 @@ unit_etcd_tests = \
     tests/unit/test_etcd_json
 unit_memcached_tests = \
     tests/unit/test_memcached_answer
+unit_zookeeper_tests = tests/unit/test_zookeeper
 unit_api_tests = \
     tests/unit/test_conffile \
     tests/unit/test_metrics \
@@ -95,7 +97,7 @@ unit_api_tests = \
     tests/unit/test_stats
 unit_tests = \
     $(unit_base_tests) $(unit_core_tests) $(unit_store_tests) $(unit_registers_tests) \
-    $(unit_link_tests) $(unit_redis_tests) $(unit_etcd_tests) $(unit_memcached_tests) $(unit_api_tests)
+    $(unit_link_tests) $(unit_redis_tests) $(unit_etcd_tests) $(unit_memcached_tests) $(unit_zookeeper_tests) $(unit_api_tests)
 $(unit_base_tests): private LDADD = $(test_libs) libdmutex/libconfig.la $(up_to_base)
 $(unit_core_tests): private LDADD = $(test_libs) $(up_to_core)
 $(unit_store_tests): private LDADD = $(test_libs) $(up_to_store)
@@ -104,6 +106,7 @@ $(unit_link_tests): private LDADD = $(test_libs) $(up_to_link)
 $(unit_redis_tests): private LDADD = $(test_libs) $(up_to_redis)
 $(unit_etcd_tests): private LDADD = $(test_libs) libdmutex/libetcd.la libdmutex/libregisters.la $(up_to_link)
 $(unit_memcached_tests): private LDADD = $(test_libs) libdmutex/libmemcached.la libdmutex/libregisters.la $(up_to_link)
+$(unit_zookeeper_tests): private LDADD = $(test_libs) libdmutex/libzookeeper.la libdmutex/libregisters.la $(up_to_link)
 $(unit_api_tests): private LDADD = $(test_libs) $(up_to_api)
 $(unit_registers_tests): $(up_to_registers)
 $(unit_tests): $(up_to_api)
@@ -194,6 +197,34 @@ endif
 $(redis_registers_tests): private LDADD = tests/registers/libprocess.la tests/registers/libredisbed.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libredis-registers.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
 $(redis_registers_tests): tests/registers/libprocess.la tests/registers/libredisbed.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libredis-registers.la $(up_to_api)
 
+# the driver of ZooKeeper, on a server of its own
+zookeeper_tests = \
+    tests/registers/test_zookeeper \
+    tests/registers/test_zookeeper_suite
+$(zookeeper_tests): private LDADD = tests/registers/libzkserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libzookeeper.la libdmutex/libregisters.la $(test_libs) $(up_to_api)
+$(zookeeper_tests): tests/registers/libzkserver.la tests/registers/libdriver.la tests/registers/libasker.la libdmutex/libzookeeper.la $(up_to_api)
+check_LTLIBRARIES += tests/registers/libzkserver.la
+tests_registers_libzkserver_la_SOURCES = \
+    tests/registers/zkserver.c \
+    tests/registers/zkserver.h \
+    libdmutex/base/bytes.c \
+    libdmutex/stores/zookeeper/jute.c
+
+# the whole library, and the tools, on ZooKeeper
+on_zookeeper_tests = \
+    tests/zookeeper/test_conditions \
+    tests/zookeeper/test_mutexes \
+    tests/zookeeper/test_tools
+$(on_zookeeper_tests): private LDADD = tests/tools/libtool.la tests/registers/libzkserver.la $(test_libs) libdmutex/libdmutex.la
+$(on_zookeeper_tests): tests/tools/libtool.la tests/registers/libzkserver.la libdmutex/libdmutex.la tools/dmutex$(EXEEXT)
+tests_zookeeper_test_conditions_SOURCES = tests/registers/conditions.c tests/registers/bed.h tests/zookeeper/bed.c
+tests_zookeeper_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers/bed.h tests/zookeeper/bed.c
+if HAVE_TLS
+on_zookeeper_tests += tests/zookeeper/test_tls
+tests_zookeeper_test_tls_SOURCES = tests/registers/tls.c tests/registers/bed.h tests/zookeeper/bed.c
+tests_zookeeper_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
+endif
+
 # the driver of etcd, on a server of its own
 etcd_tests = \
     tests/registers/test_etcd \
@@ -223,7 +254,7 @@ tests_etcd_test_tls_LDADD = tests/lib/libtls.la $(LDADD) $(LIBSSL_LIBS)
 endif
 
 # not in TESTS, but `make check-stores`
-store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests) $(memcached_tests) $(on_memcached_tests) $(mariadb_tests) $(on_mariadb_tests)
+store_tests = $(postgres_tests) $(on_postgres_tests) $(etcd_tests) $(on_etcd_tests) $(zookeeper_tests) $(on_zookeeper_tests) $(memcached_tests) $(on_memcached_tests) $(mariadb_tests) $(on_mariadb_tests)
 
 # the driver of memcached, on a server of its own
 memcached_tests = \

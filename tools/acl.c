@@ -123,6 +123,12 @@ static int run(int argc, char **argv)
         dm_url_free(url);
         return TOOL_CONFIG;
     }
+    if (url && url->kind == DM_URL_ZOOKEEPER) {
+        say("the configured server is ZooKeeper: with a login in the URL, the nodes below /%s are for it alone",
+            url->prefix);
+        dm_url_free(url);
+        return TOOL_CONFIG;
+    }
     if (is_json)
         print_json(url, user, has_ops);
     else

@@ -160,7 +160,7 @@ static const char *assumption_of(const struct doctor *doctor)
         return "the loss of servers creates no second holder: if fewer than half of them fail at one time";
     if (doctor->kind == DM_URL_POSTGRES)
         return "a failover creates no second holder: if the old primary has ended before a standby is promoted";
-    if (doctor->kind == DM_URL_ETCD)
+    if (doctor->kind == DM_URL_ETCD || doctor->kind == DM_URL_ZOOKEEPER)
         return "the loss of members creates no second holder: if fewer than half of them lose their data";
     if (doctor->kind == DM_URL_MEMCACHED)
         return "a restart creates no second holder: if the holders are there again within a lease of theirs";
@@ -173,7 +173,7 @@ static const char *durability_of(const struct doctor *doctor)
 {
     if (doctor->kind == DM_URL_POSTGRES)
         return "locks survive a power failure of the server: fsync and synchronous_commit on";
-    if (doctor->kind == DM_URL_ETCD)
+    if (doctor->kind == DM_URL_ETCD || doctor->kind == DM_URL_ZOOKEEPER)
         return "locks survive a power failure of all members, which write each one to their disks";
     if (doctor->kind == DM_URL_MEMCACHED)
         return "locks survive a power failure: memcached keeps none of them";
@@ -391,6 +391,8 @@ static int examine_servers(struct doctor *doctor)
         return doctor_examine_memcached(doctor);
     if (doctor->kind == DM_URL_MARIADB)
         return doctor_examine_mariadb(doctor);
+    if (doctor->kind == DM_URL_ZOOKEEPER)
+        return doctor_examine_zookeeper(doctor);
     return examine_only_server(doctor);
 }
 

@@ -10,6 +10,7 @@
  *   doctor_etcd.c        the members of etcd
  *   doctor_memcached.c   a server of memcached
  *   doctor_mariadb.c     a database of MariaDB
+ *   doctor_zookeeper.c   the servers of ZooKeeper
  *   doctor_server.c      answers of INFO and CONFIG GET
  *   doctor_link.c        trials: rights, times, messages
  */
@@ -115,6 +116,9 @@ int doctor_examine_memcached(struct doctor *doctor);
 
 /* For a database of MariaDB.  Returns as the one above. */
 int doctor_examine_mariadb(struct doctor *doctor);
+
+/* For the servers of ZooKeeper.  Returns as the one above. */
+int doctor_examine_zookeeper(struct doctor *doctor);
 
 /*
  * Of the findings from `begin` on, leaves only those that say more than first..first_end, the findings of another

@@ -32,6 +32,7 @@ tools_libdmutex_tool_la_SOURCES = \
     tools/doctor_quorum.c \
     tools/doctor_sentinels.c \
     tools/doctor_server.c \
+    tools/doctor_zookeeper.c \
     tools/gather.c \
     tools/gather.h \
     tools/json.c \

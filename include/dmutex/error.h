@@ -78,17 +78,19 @@ DMUTEX_API int dmutex_setlog_np(dmutex_log_fn log, void *user);
  *   postgresql://... a database of PostgreSQL; libpq reads the URL, and our options begin with "dmutex."
  *   etcd://[user[:password]@]host[:port],host[:port]...[/prefix]
  *                    members of etcd, port 2379; etcds:// with TLS
+ *   zookeeper://[user:password@]host[:port],host[:port]...[/path]
+ *                    servers of ZooKeeper, port 2181; zookeepers:// with TLS
  *   memcached://host[:port]?lossy=yes
  *                    a server of memcached, port 11211; locks may get lost
  *   mariadb://[user[:password]@]host[:port],host[:port].../database
  *                    a database of MariaDB or MySQL, port 3306; also mysql://; with socket=/path instead of hosts
  *   local:           a private server of this user on this machine, started on demand
  *
- * Options: connect_timeout, command_timeout (ms, default 2000, etcd and MariaDB 5000), prefix (default "dmutex"),
- * user_file, password_file, eviction=allow (accept a server that may evict keys), grace=off, wait (the number of
- * replicas that must have a hold); for Sentinel: switch (ms, default 5000), sentinel_user, sentinel_password_file; for
- * a Cluster: switch (ms, default 2000); for TLS: tls=yes, cacert, cert, key, servername, verify=none.  dmutex(7)
- * describes each of them.  Values are percent-decoded.  The string is copied.
+ * Options: connect_timeout, command_timeout (ms, default 2000, etcd, ZooKeeper and MariaDB 5000), prefix (default
+ * "dmutex"), user_file, password_file, eviction=allow (accept a server that may evict keys), grace=off, wait (the
+ * number of replicas that must have a hold); for Sentinel: switch (ms, default 5000), sentinel_user,
+ * sentinel_password_file; for a Cluster: switch (ms, default 2000); for TLS: tls=yes, cacert, cert, key, servername,
+ * verify=none.  dmutex(7) describes each of them.  Values are percent-decoded.  The string is copied.
  *
  * Without a call, the server is that of DMUTEX_URL, or else Url of dmutex.conf(5), or else "local:" unless
  * dmutex.conf(5) or DMUTEX_LOCAL forbids it.  While a server of <dmutex/testing.h> exists, the process uses that one

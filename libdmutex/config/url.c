@@ -13,8 +13,9 @@
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
 #define ETCD_PORT "2379"
+#define ZOOKEEPER_PORT "2181"
+#define ELECTION_TIMEOUT_MS 5000 /* an election takes a second or more */
 #define MEMCACHED_PORT "11211"
-#define ETCD_TIMEOUT_MS 5000 /* an election takes a second or more */
 #define MARIADB_PORT "3306"
 #define MARIADB_TIMEOUT_MS 5000 /* a commit may wait for a disk */
 #define MARIADB_NAME_MAX 64     /* characters of a name of MariaDB */
@@ -192,23 +193,40 @@ static bool read_quorum(struct dm_url *url, struct dm_part hosts, char *ret_reas
 }
 
 /* [login@]host[:port],…[/prefix] */
-static bool read_etcd(struct dm_url *url, struct dm_part where, char *ret_reason)
+static bool read_members(struct dm_url *url, struct dm_part where, const char *port, char *ret_reason)
 {
     bool has_prefix;
     struct dm_part prefix = where;
     struct dm_part hosts = dm_part_cut(&prefix, '/', &has_prefix);
 
-    url->kind = DM_URL_ETCD;
-    url->command_timeout_ms = ETCD_TIMEOUT_MS;
+    url->command_timeout_ms = ELECTION_TIMEOUT_MS;
     if (prefix.length && !dm_url_set_prefix(url, prefix))
         return dm_url_complain(ret_reason, "the path is a prefix of 1..64 letters, digits, \".\", \"_\" and \"-\"");
-    return read_list(url, hosts, ETCD_PORT, ret_reason);
+    return read_list(url, hosts, port, ret_reason);
+}
+
+static bool read_etcd(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    url->kind = DM_URL_ETCD;
+    return read_members(url, where, ETCD_PORT, ret_reason);
 }
 
 static bool read_etcds(struct dm_url *url, struct dm_part where, char *ret_reason)
 {
     url->has_tls = true;
     return read_etcd(url, where, ret_reason);
+}
+
+static bool read_zookeeper(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    url->kind = DM_URL_ZOOKEEPER;
+    return read_members(url, where, ZOOKEEPER_PORT, ret_reason);
+}
+
+static bool read_zookeepers(struct dm_url *url, struct dm_part where, char *ret_reason)
+{
+    url->has_tls = true;
+    return read_zookeeper(url, where, ret_reason);
 }
 
 /*
@@ -362,6 +380,8 @@ static const struct scheme {
     { "memcached://", read_memcached, true },
     { "mariadb://", read_mariadb, true },
     { "mysql://", read_mariadb, true },
+    { "zookeeper://", read_zookeeper, true },
+    { "zookeepers://", read_zookeepers, true },
 };
 
 static bool begins_with(struct dm_part part, const char *text)
@@ -410,8 +430,8 @@ static const char *meant(struct dm_part where)
             return others[i].sentence;
     }
     return "it does not begin with redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, "
-           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds://, memcached://, mariadb://, mysql:// or "
-           "\"local:\"";
+           "redis+cluster://, redis+quorum://, postgresql://, etcd://, etcds://, zookeeper://, zookeepers://, "
+           "memcached://, mariadb://, mysql:// or \"local:\"";
 }
 
 /* True if, before the options, there is a complete login or certainly none: a password would follow a colon. */
@@ -535,8 +555,8 @@ void dm_url_describe(const struct dm_url *url, char *buf, size_t size)
         snprintf(buf, size, "%d servers, %s the first", url->host_count, first_place(url).text);
     else if (url->kind == DM_URL_POSTGRES)
         dm_url_describe_postgres(url, buf, size);
-    else if (url->kind == DM_URL_ETCD)
-        snprintf(buf, size, "etcd at %s", first_place(url).text);
+    else if (url->kind == DM_URL_ETCD || url->kind == DM_URL_ZOOKEEPER)
+        snprintf(buf, size, "%s at %s", url->kind == DM_URL_ETCD ? "etcd" : "ZooKeeper", first_place(url).text);
     else if (url->kind == DM_URL_MEMCACHED)
         snprintf(buf, size, "memcached at %s", url->path ? url->path : dm_url_place(url->host, url->port).text);
     else if (url->kind == DM_URL_MARIADB)

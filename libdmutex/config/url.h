@@ -12,11 +12,12 @@ enum dm_url_kind {
     DM_URL_TCP,
     DM_URL_UNIX,
     DM_URL_LOCAL,
-    DM_URL_SENTINEL, /* one master with its replicas, and the sentinels that say which server the master is */
-    DM_URL_CLUSTER,  /* several masters, each with some of the slots of a Cluster */
-    DM_URL_QUORUM,   /* independent servers, of which a majority decides */
-    DM_URL_POSTGRES, /* a database, which a register driver opens */
-    DM_URL_ETCD,     /* members of a cluster of etcd */
+    DM_URL_SENTINEL,  /* one master with its replicas, and the sentinels that say which server the master is */
+    DM_URL_CLUSTER,   /* several masters, each with some of the slots of a Cluster */
+    DM_URL_QUORUM,    /* independent servers, of which a majority decides */
+    DM_URL_POSTGRES,  /* a database, which a register driver opens */
+    DM_URL_ETCD,      /* members of a cluster of etcd */
+    DM_URL_ZOOKEEPER, /* servers of an ensemble of ZooKeeper */
     DM_URL_MEMCACHED,
     DM_URL_MARIADB /* a database of MariaDB or MySQL, which a register driver opens */
 };
@@ -34,7 +35,7 @@ struct dm_url {
     char *port; /* TCP, MEMCACHED */
     char *path; /* UNIX, and MEMCACHED and MARIADB without a host; LOCAL: set by dm_local_place() */
     struct dm_url_host
-        hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: sentinels; CLUSTER: nodes; ETCD: members; MARIADB, QUORUM: all servers */
+        hosts[DM_URL_HOSTS_MOST]; /* SENTINEL: sentinels; CLUSTER: nodes; ETCD and the like: members; QUORUM: all */
     int host_count;
     char *master;        /* SENTINEL: the name by which the sentinels know the group of servers */
     char *sentinel_user; /* of the sentinels' own login, or NULL */

@@ -108,11 +108,17 @@ static bool set_db(struct dm_url *url, struct dm_part value)
     return url->kind == DM_URL_UNIX && dm_part_number(value, 0, DB_MAX, &url->db);
 }
 
+/* These have no replicas of Redis, and evict nothing, or say otherwise that they may. */
+static bool is_of_other_store(const struct dm_url *url)
+{
+    return url->kind == DM_URL_ETCD || url->kind == DM_URL_ZOOKEEPER || url->kind == DM_URL_MEMCACHED ||
+           url->kind == DM_URL_MARIADB;
+}
+
 /* The default, to refuse a server that may evict keys, has no value of its own. */
 static bool set_eviction(struct dm_url *url, struct dm_part value)
 {
-    return url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED && url->kind != DM_URL_MARIADB &&
-           (url->may_evict = dm_part_is(value, "allow"));
+    return !is_of_other_store(url) && (url->may_evict = dm_part_is(value, "allow"));
 }
 
 static bool set_grace(struct dm_url *url, struct dm_part value)
@@ -147,8 +153,7 @@ static bool set_switch(struct dm_url *url, struct dm_part value)
 /* A quorum has no such option: its servers already do the work of replicas. */
 static bool set_wait(struct dm_url *url, struct dm_part value)
 {
-    return url->kind != DM_URL_QUORUM && url->kind != DM_URL_ETCD && url->kind != DM_URL_MEMCACHED &&
-           url->kind != DM_URL_MARIADB && dm_part_number(value, 0, WAIT_MAX, &url->wait);
+    return url->kind != DM_URL_QUORUM && !is_of_other_store(url) && dm_part_number(value, 0, WAIT_MAX, &url->wait);
 }
 
 static bool set_sentinel_user(struct dm_url *url, struct dm_part value)
@@ -186,13 +191,13 @@ static const struct option {
     { "command_timeout", "1..3600000 milliseconds", set_command_timeout },
     { "db", "0..999999, of unix:// alone (redis://host/DB has it in the path)", set_db },
     { "prefix", "1..64 letters, digits, \".\", \"_\" and \"-\"", dm_url_set_prefix },
-    { "eviction", "\"allow\" (not of etcd://, memcached:// and mariadb://)", set_eviction },
+    { "eviction", "\"allow\" (not of etcd://, zookeeper://, memcached:// and mariadb://)", set_eviction },
     { "grace", "\"on\" or \"off\"", set_grace },
     { "tls", "\"yes\" or \"no\" (rediss:// always has it)", set_tls },
     { "verify", "\"full\" or \"none\"", set_verify },
     { "servername", "the name in the server's certificate", set_servername },
     { "switch", "1..3600000 milliseconds, of redis+sentinel:// and redis+cluster:// alone", set_switch },
-    { "wait", "0..99 replicas (not of redis+quorum://, etcd://, memcached:// and mariadb://)", set_wait },
+    { "wait", "0..99 replicas (not of redis+quorum://, etcd://, zookeeper://, memcached:// and mariadb://)", set_wait },
     { "lossy", "\"yes\", of memcached:// alone", set_lossy },
     { "socket", "an absolute path, of mariadb:// alone", set_socket },
     { "sentinel_user", "a user name, of redis+sentinel:// alone", set_sentinel_user },

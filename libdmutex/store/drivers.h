@@ -33,8 +33,9 @@ struct dm_module *dm_postgres_module(void);
 dm_open_fn dm_mariadb_store_open;
 struct dm_module *dm_mariadb_module(void);
 
-/* etcd. */
+/* etcd, and ZooKeeper. */
 dm_open_fn dm_etcd_store_open;
+dm_open_fn dm_zookeeper_store_open;
 
 /* memcached. */
 dm_open_fn dm_memcached_store_open;

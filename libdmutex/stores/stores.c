@@ -18,6 +18,7 @@ static dm_open_fn *const openers[] = {
     [DM_URL_ETCD] = dm_etcd_store_open,
     [DM_URL_MEMCACHED] = dm_memcached_store_open,
     [DM_URL_MARIADB] = dm_mariadb_store_open,
+    [DM_URL_ZOOKEEPER] = dm_zookeeper_store_open,
 };
 
 struct dm_store *dm_store_open(struct dm_url *url, const struct dm_ident *ident, const struct dm_host *host,

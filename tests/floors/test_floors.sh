@@ -35,7 +35,7 @@ as_triples()
 
 # The rooms, from the ground up. A folder is a room of its own if it is named here; else it belongs to the folder above.
 rooms="base config core store registers link stores/redis/wire stores/redis/sentinel stores/redis/node stores/redis/cluster
-stores/redis stores/redis/registers stores/quorum stores/postgres stores/etcd stores/memcached stores/mariadb stores spawn process process/claims process/calls process/keep process/life names api"
+stores/redis stores/redis/registers stores/quorum stores/postgres stores/etcd stores/zookeeper stores/memcached stores/mariadb stores spawn process process/claims process/calls process/keep process/life names api"
 
 # Of awk: the height of the room of a path; 1 is base, 0 is none.
 heights='BEGIN {
