@@ -40,6 +40,13 @@ examples_version_column_CPPFLAGS = $(AM_CPPFLAGS) $(LIBPQ_CFLAGS)
 examples_version_column_LDADD = $(LIBPQ_LIBS) libdmutex/libdmutex.la
 endif
 
+# and in MariaDB
+if HAVE_MARIADB
+example_programs += examples/version_column_mariadb
+examples_version_column_mariadb_CPPFLAGS = $(AM_CPPFLAGS) $(LIBMARIADB_CFLAGS)
+examples_version_column_mariadb_LDADD = $(LIBMARIADB_LIBS) libdmutex/libdmutex.la
+endif
+
 noinst_PROGRAMS += $(example_programs)
 
 script_tests += examples/run-examples.sh

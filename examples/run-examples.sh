@@ -8,6 +8,9 @@ examples="counter robust timed recursive lostlease fencing queue rendezvous port
 [ ! -x examples/ledger_test ] || examples="$examples ledger_test"
 # built only with libpq; starts PostgreSQL
 [ ! -x examples/version_column ] || ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || examples="$examples version_column"
+# built only with libmariadb; this script starts MariaDB
+[ ! -x examples/version_column_mariadb ] || [ ! -x /usr/sbin/mariadbd ] || ! command -v mariadb-install-db >/dev/null ||
+    examples="$examples version_column_mariadb"
 # in C++, compiled here
 [ -z "${CXX-}" ] || examples="$examples guarded"
 
@@ -21,6 +24,7 @@ fi
 # The first example that locks starts the server; the end of this script stops it.
 DMUTEX_LOCAL_DIR=$(mktemp -d) || exit 1
 export DMUTEX_LOCAL_DIR PATH
+mariadb=
 clean_up()
 {
     pid=$(cat "$DMUTEX_LOCAL_DIR/pid" 2>/dev/null)
@@ -29,6 +33,8 @@ clean_up()
     while [ -n "$pid" ] && grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; do
         sleep 0.1
     done
+    [ -z "$mariadb" ] || kill "$mariadb"
+    [ -z "$mariadb" ] || wait "$mariadb"
     rm -rf "$DMUTEX_LOCAL_DIR"
 }
 trap clean_up EXIT
@@ -41,11 +47,28 @@ guarded()
         LD_LIBRARY_PATH=libdmutex/.libs "$DMUTEX_LOCAL_DIR/guarded"
 }
 
+# On a MariaDB of its own, which clean_up() ends. A new one has a database `test`.
+version_column_mariadb()
+{
+    data=$DMUTEX_LOCAL_DIR/mariadb
+    small="--no-defaults --datadir=$data --user=$(id -un) --innodb-log-file-size=4M --innodb-buffer-pool-size=8M"
+    mariadb-install-db $small --auth-root-authentication-method=normal >/dev/null || return
+    /usr/sbin/mariadbd $small --socket="$data/socket" --skip-networking --pid-file="$data/pid" >"$data/log" 2>&1 &
+    mariadb=$!
+    printf '[client]\nsocket=%s\nuser=root\n' "$data/socket" >"$data/.my.cnf"
+    # The file of the process number comes when the server can be asked.
+    while [ ! -e "$data/pid" ]; do
+        kill -0 "$mariadb" || { cat "$data/log"; return 1; }
+        sleep 0.1
+    done
+    HOME=$data examples/version_column_mariadb test
+}
+
 # run EXAMPLE: most examples are programs; `ported` is two programs and a script.
 run()
 {
     case $1 in
-        guarded) guarded ;;
+        guarded | version_column_mariadb) "$1" ;;
         ported) sh "$srcdir/examples/ported/show.sh" examples/ported ;;
         *) "examples/$1" ;;
     esac
