@@ -774,6 +774,7 @@ tests_faults_libfail_la_SOURCES = tests/faults/fail.c tests/faults/fail.h
 
 # drivers of register stores
 registers_tests = \
+    tests/registers/test_sweeps \
     tests/registers/test_conditions \
     tests/registers/test_driver_controls \
     tests/registers/test_forks \
@@ -781,7 +782,6 @@ registers_tests = \
     tests/registers/test_rests \
     tests/registers/test_rules \
     tests/registers/test_store \
-    tests/registers/test_sweeps \
     tests/registers/test_view
 tests_registers_libasker_la_SOURCES = tests/registers/asker.c tests/registers/asker.h
 tests_registers_libredisbed_la_SOURCES = tests/registers/redisbed.c tests/registers/redisbed.h
@@ -1283,14 +1283,14 @@ endif
 program_tests += $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(redis_registers_tests) $(server_tests) $(tool_tests) $(tool_tls_tests) $(tool_host_tests)
 program_tests += $(chaos_tests) $(conformance_tests) $(preload_tests)
-short_tests = $(module_tests) $(fuzz_tests) $(unit_tests) $(registers_tests)
-check_PROGRAMS += $(program_tests) $(short_tests) $(store_tests) $(group_programs)
+short_tests = $(module_tests) $(fuzz_tests) $(unit_tests)
+check_PROGRAMS += $(registers_tests) $(program_tests) $(short_tests) $(store_tests) $(group_programs)
 second_runs = $(libc_tests) $(linger_tests)
 check_PROGRAMS += tests/preload/locker tests/server/loads_late tests/server/in_constructor $(outsiders)
 check_PROGRAMS += $(dropin_programs)
 check_PROGRAMS += tests/conformance/shalls/shalls_pthread tests/conformance/shalls/shalls_dmutex
 endif
-TESTS = $(program_tests) $(second_runs) $(script_tests) $(short_tests)
+TESTS = $(registers_tests) $(program_tests) $(second_runs) $(script_tests) $(short_tests)
 
 EXTRA_DIST += $(script_tests) tests/README.md
 

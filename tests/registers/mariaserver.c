@@ -93,7 +93,7 @@ static void run(struct mariaserver *server)
                                       "--innodb-buffer-pool-size=8M",
                                       "--innodb-log-file-size=4M",
                                       "--key-buffer-size=64K",
-                                      "--aria-pagecache-buffer-size=128K",
+                                      "--aria-pagecache-buffer-size=8M",
                                       "--max-connections=60",
                                       "--skip-name-resolve",
                                       NULL };
