@@ -323,6 +323,13 @@ static bool read_local(struct dm_url *url, struct dm_part where, char *ret_reaso
     return where.length == 0 || dm_url_complain(ret_reason, "nothing but ?options follows \"local:\"");
 }
 
+/* The path is the name of a node. */
+static bool check_zookeeper(const struct dm_url *url, char *ret_reason)
+{
+    return url->kind != DM_URL_ZOOKEEPER || (strcmp(url->prefix, ".") != 0 && strcmp(url->prefix, "..") != 0) ||
+           dm_url_complain(ret_reason, "ZooKeeper has no node of the name \".\" or \"..\": choose another path");
+}
+
 /* Nobody shall keep locks in memcached by mistake.  Called after all options are parsed, as the next ones. */
 static bool check_lossy(const struct dm_url *url, char *ret_reason)
 {
@@ -464,7 +471,8 @@ static bool read_url(struct dm_url *url, struct dm_part text, char *ret_reason)
         where.length -= length;
         return scheme->read(url, where, ret_reason) &&
                dm_url_read_options(url, behind, has_whole_login(where), ret_reason) && check_tls(url, ret_reason) &&
-               check_lossy(url, ret_reason) && check_switch(url, ret_reason) && check_mariadb(url, ret_reason);
+               check_lossy(url, ret_reason) && check_switch(url, ret_reason) && check_mariadb(url, ret_reason) &&
+               check_zookeeper(url, ret_reason);
     }
     return dm_url_complain(ret_reason, meant(where));
 }

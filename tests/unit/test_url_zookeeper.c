@@ -67,6 +67,8 @@ static void test_url_is_refused_when_zookeeper_cannot_be_as_written(void **state
         { "zookeeper://a,b,a:2181", "a server twice" },
         { "zookeeper://a/x y", "the path is a prefix of 1..64 letters" },
         { "zookeeper://a/x/y", "the path is a prefix of 1..64 letters" },
+        { "zookeeper://a/..", "choose another path" },
+        { "zookeepers://a?prefix=.", "choose another path" },
         { "zookeeper://a?wait=1", "not of redis+quorum://, etcd://" },
         { "zookeeper://a?eviction=allow", "not of etcd://" },
         { "zookeeper://a?switch=1", "switch" },
