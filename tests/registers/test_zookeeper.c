@@ -209,6 +209,39 @@ static void test_nothing_is_left_behind(void **state)
     zkserver_end(server);
 }
 
+/* A refused swap brings the newest value, or says that nodes were changed by hand: nobody tries it for ever */
+static void test_refusal_brings_the_value_or_tells_of_changes_by_hand(void **state)
+{
+    struct asker *asker, *other;
+    struct dm_reg_version first = absent, version = absent, stale;
+    const struct asked *asked;
+    char path[128] = "/dmutex/r/n:h/";
+
+    (void)state;
+    server = zkserver_start(1);
+    asker = asker_start(server->url, "me");
+    other = asker_start(server->url, "other");
+    assert_outcome(asker_swap(asker, "n/h", &version, "x"), DM_REG_DONE);
+    stale = version;
+    assert_outcome(asker_swap(asker, "n/h", &version, "y"), DM_REG_DONE);
+    for (int i = 0; i < 2; i++) {
+        asked = asker_swap(other, "n/h", i ? &stale : &first, "z");
+        assert_int_equal(asked->reply.outcome, DM_REG_CONFLICT);
+        assert_true(asked->reply.has_value);
+        assert_string_equal(asked->value, "y");
+        assert_true(dm_reg_version_equals(&asked->reply.version, &version));
+    }
+    for (int i = 0; i < DM_REG_VERSION_SIZE; i++)
+        snprintf(path + strlen(path), 3, "%02x", version.bytes[i]);
+    zkserver_delete(server, path);
+    asked = asker_swap(asker, "n/h", &version, "z");
+    assert_int_equal(asked->reply.outcome, DM_REG_REFUSED);
+    assert_non_null(strstr(asked->reason, "by hand"));
+    asker_end(asker);
+    asker_end(other);
+    zkserver_end(server);
+}
+
 /* The age of a value is known to who only reads, and of what another leader has written nobody tells one */
 static void test_ages_are_of_one_leader(void **state)
 {
@@ -242,6 +275,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_deleted_epoch_is_another_identity),
         cmocka_unit_test(test_missing_nodes_are_made),
         cmocka_unit_test(test_nothing_is_left_behind),
+        cmocka_unit_test(test_refusal_brings_the_value_or_tells_of_changes_by_hand),
         cmocka_unit_test(test_ages_are_of_one_leader),
     };
 

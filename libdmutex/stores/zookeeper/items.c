@@ -209,21 +209,28 @@ static bool write_swap(struct dm_zk *zk, struct dm_zk_item *made, const struct d
     dm_zk_add_op(out, DM_ZK_CHECK);
     dm_zk_add_path(zk, out, "/epoch/%s", zk->epoch);
     add_any_version(out);
-    made->creates = dm_reg_version_is_absent(&item->version);
+    made->expected = item->version;
+    made->key = strdup(item->key);
+    out->is_short |= !made->key;
     made->register_ops = 1 + add_change(zk, out, item, &made->version);
     add_notices(zk, out, item, begin + DM_ZK_REQUEST_MAX);
     dm_zk_add_end(out);
     return dm_zk_end(&zk->wire, begin);
 }
 
-static bool write_read(struct dm_zk *zk, struct dm_zk_item *made, const struct dm_reg_item *item)
+static bool write_get(struct dm_zk *zk, const struct dm_zk_item *made, const char *key)
 {
     size_t begin = dm_zk_begin(&zk->wire, made->xid, DM_ZK_GET);
 
-    made->version = item->version;
-    add_register(zk, &zk->wire.out, item->key, NULL);
+    add_register(zk, &zk->wire.out, key, NULL);
     dm_jute_add_bool(&zk->wire.out, false);
     return dm_zk_end(&zk->wire, begin);
+}
+
+static bool write_read(struct dm_zk *zk, struct dm_zk_item *made, const struct dm_reg_item *item)
+{
+    made->version = item->version;
+    return write_get(zk, made, item->key);
 }
 
 /* ---- the clock ----------------------------------------------------------------------------- */
@@ -341,7 +348,8 @@ void dm_zk_item_fail(struct dm_zk *zk, const struct dm_zk_item *item, enum dm_re
 
     if (item->kind == DM_ZK_ITEM_LIST)
         zk->client.on_list(zk->client.user, item->ticket, NULL, -1, true, reason);
-    else if (item->kind == DM_ZK_ITEM_READ || item->kind == DM_ZK_ITEM_SWAP || item->kind == DM_ZK_ITEM_LARGE)
+    else if (item->kind == DM_ZK_ITEM_READ || item->kind == DM_ZK_ITEM_SWAP || item->kind == DM_ZK_ITEM_NEWER ||
+             item->kind == DM_ZK_ITEM_LARGE)
         zk->client.on_reply(zk->client.user, item->ticket, item->index, &reply);
 }
 
@@ -364,7 +372,8 @@ static bool is_refusal(int error)
 
 static void answer_read(struct dm_zk *zk, const struct dm_zk_item *item, struct dm_jute *answer)
 {
-    struct dm_reg_reply reply = { .outcome = DM_REG_DONE, .has_value = true };
+    bool is_newer = item->kind == DM_ZK_ITEM_NEWER, is_same;
+    struct dm_reg_reply reply = { .outcome = is_newer ? DM_REG_CONFLICT : DM_REG_DONE, .has_value = true };
     struct dm_jute_stat stat;
 
     reply.value = dm_jute_bytes(answer, &reply.size);
@@ -374,12 +383,14 @@ static void answer_read(struct dm_zk *zk, const struct dm_zk_item *item, struct 
         dm_zk_item_fail(zk, item, DM_REG_UNKNOWN, DM_ZK_NOT_WHOLE);
         return;
     }
-    if (reply.size < DM_REG_VERSION_SIZE) {
+    if (reply.size >= DM_REG_VERSION_SIZE)
+        memcpy(reply.version.bytes, reply.value, sizeof reply.version.bytes);
+    is_same = dm_reg_version_equals(&reply.version, is_newer ? &item->expected : &item->version);
+    if (reply.size < DM_REG_VERSION_SIZE || (is_newer && is_same)) {
         dm_zk_item_fail(zk, item, DM_REG_REFUSED, BY_HAND);
         return;
     }
-    memcpy(reply.version.bytes, reply.value, sizeof reply.version.bytes);
-    if (dm_reg_version_equals(&reply.version, &item->version))
+    if (is_same)
         reply = (struct dm_reg_reply){ .outcome = DM_REG_SAME, .version = item->version };
     reply.age_ms = age_ms(zk, stat);
     reply.clock_us = now_ms(zk) * 1000;
@@ -388,9 +399,10 @@ static void answer_read(struct dm_zk *zk, const struct dm_zk_item *item, struct 
 
 static void take_read(struct dm_zk *zk, const struct dm_zk_item *item, int error, struct dm_jute *answer)
 {
-    const struct dm_reg_reply absent = {
-        .outcome = DM_REG_DONE, .has_value = true, .age_ms = -1, .clock_us = now_ms(zk) * 1000
-    };
+    const struct dm_reg_reply absent = { .outcome = item->kind == DM_ZK_ITEM_NEWER ? DM_REG_CONFLICT : DM_REG_DONE,
+                                         .has_value = true,
+                                         .age_ms = -1,
+                                         .clock_us = now_ms(zk) * 1000 };
 
     if (!error)
         answer_read(zk, item, answer);
@@ -425,7 +437,28 @@ static void take_odd_refusal(struct dm_zk *zk, const struct dm_zk_item *item, st
 /* The first part after the check of the epoch decides: the version is there, or the node is absent. */
 static bool is_conflict(const struct dm_zk_item *item, struct dm_zk_multi multi)
 {
-    return multi.part == 1 && multi.error == (item->creates ? DM_ZK_NODE_EXISTS : DM_ZK_NO_NODE);
+    bool creates = dm_reg_version_is_absent(&item->expected);
+
+    return multi.part == 1 && multi.error == (creates ? DM_ZK_NODE_EXISTS : DM_ZK_NO_NODE);
+}
+
+/*
+ * The newer value comes with the refusal (V3).  It cannot have the expected version, which never comes back: if it has,
+ * the node's child has been changed by hand, and all swaps would be refused for ever.
+ */
+static void read_newer(struct dm_zk *zk, const struct dm_zk_item *swap)
+{
+    struct mark mark = mark_end(zk);
+    struct dm_zk_item *made = dm_zk_item_add(zk, DM_ZK_ITEM_NEWER);
+
+    if (!made || !write_get(zk, made, swap->key)) {
+        take_back(zk, mark);
+        dm_zk_item_fail(zk, swap, DM_REG_CONFLICT, NULL);
+        return;
+    }
+    made->expected = swap->expected;
+    made->ticket = swap->ticket;
+    made->index = swap->index;
 }
 
 static void take_swap(struct dm_zk *zk, const struct dm_zk_item *item, int error, struct dm_jute *answer)
@@ -444,9 +477,11 @@ static void take_swap(struct dm_zk *zk, const struct dm_zk_item *item, int error
         take_odd_refusal(zk, item, multi);
         return;
     }
-    if (multi.error)
-        reply = (struct dm_reg_reply){ .outcome = DM_REG_CONFLICT, .age_ms = -1 };
-    else if (multi.has_stat)
+    if (multi.error) {
+        read_newer(zk, item);
+        return;
+    }
+    if (multi.has_stat)
         note_clock(zk, multi.stat);
     reply.clock_us = now_ms(zk) * 1000;
     zk->client.on_reply(zk->client.user, item->ticket, item->index, &reply);
@@ -523,6 +558,7 @@ void dm_zk_item_answer(struct dm_zk *zk, const struct dm_zk_item *item, int erro
 {
     switch (item->kind) {
     case DM_ZK_ITEM_READ:
+    case DM_ZK_ITEM_NEWER:
         take_read(zk, item, error, answer);
         break;
     case DM_ZK_ITEM_SWAP:

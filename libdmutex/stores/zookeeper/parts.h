@@ -44,6 +44,7 @@ struct dm_zk_item {
         DM_ZK_ITEM_SYNC, /* what follows sees all that was committed before */
         DM_ZK_ITEM_READ,
         DM_ZK_ITEM_SWAP,
+        DM_ZK_ITEM_NEWER, /* a swap that was refused: reads what has refused it */
         DM_ZK_ITEM_LIST,
         DM_ZK_ITEM_CLOCK, /* a write, whose answer has the time */
         DM_ZK_ITEM_LARGE, /* a swap that has not been sent */
@@ -57,11 +58,12 @@ struct dm_zk_item {
     int64_t sent_ns;
     uint64_t ticket;
     int index;
-    struct dm_reg_version version; /* swap: of the new value; zero: the key is deleted.  read: the known one */
-    bool creates;                  /* swap: the key should be absent */
-    int register_ops;              /* swap: those before the notices, with the check of the epoch */
-    int most;                      /* list */
-    char *prefix, *after;          /* list: one allocation */
+    struct dm_reg_version version;  /* swap: of the new value; zero: the key is deleted.  read: the known one */
+    struct dm_reg_version expected; /* swap */
+    char *key;                      /* swap */
+    int register_ops;               /* swap: those before the notices, with the check of the epoch */
+    int most;                       /* list */
+    char *prefix, *after;           /* list: one allocation */
 };
 
 struct dm_zk {

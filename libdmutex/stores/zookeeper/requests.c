@@ -50,6 +50,7 @@ struct dm_zk_item *dm_zk_item_add(struct dm_zk *zk, int kind)
 void dm_zk_item_free(struct dm_zk_item *item)
 {
     free(item->prefix);
+    free(item->key);
     free(item);
 }
 
