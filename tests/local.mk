@@ -280,6 +280,7 @@ tests_memcached_test_mutexes_SOURCES = tests/registers/mutexes.c tests/registers
 if HAVE_MARIADB
 mariadb_tests = \
     tests/registers/test_mariadb \
+    tests/registers/test_mariadb_peers \
     tests/registers/test_mariadb_suite \
     $(mariadb_tls_tests)
 if HAVE_TLS
@@ -295,6 +296,7 @@ tests_registers_libmariaserver_la_SOURCES = \
     tests/registers/mariaserver.c \
     tests/registers/mariaserver.h
 tests_registers_test_mariadb_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
+tests_registers_test_mariadb_peers_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
 tests_registers_test_mariadb_suite_CFLAGS = $(AM_CFLAGS) $(LIBMARIADB_CFLAGS)
 
 on_mariadb_tests = \

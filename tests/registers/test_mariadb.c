@@ -423,6 +423,26 @@ static void test_tables_that_cannot_keep_locks_are_refused(void **state)
     asker_end(asker_start(server->url, NULL)); /* draws another one */
 }
 
+/* Prefixes of different case are two, although information_schema takes their tables for the same */
+static void test_prefixes_differ_by_case(void **state)
+{
+    static const char *const prefixes[] = { "Case", "case", "Case" };
+    char url[160];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct dm_reg_version version = absent;
+        struct asker *asker;
+
+        snprintf(url, sizeof url, "%s&prefix=%s", server->url, prefixes[i]);
+        asker = asker_start(url, NULL);
+        assert_outcome(asker_swap(asker, "n/case", &version, "x"), i < 2 ? DM_REG_DONE : DM_REG_CONFLICT);
+        asker_end(asker);
+    }
+    mariaserver_sql(server, "DROP TABLE locks.Case_registers, locks.Case_epoch, locks.Case_start");
+    mariaserver_sql(server, "DROP TABLE locks.case_registers, locks.case_epoch, locks.case_start");
+}
+
 /* A server without free connections is asked again, and its sentence says what to raise */
 static void test_full_server_is_told(void **state)
 {
@@ -469,6 +489,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_login_and_rights_are_told),
         cmocka_unit_test(test_server_that_becomes_read_only_is_left),
         cmocka_unit_test(test_tables_that_cannot_keep_locks_are_refused),
+        cmocka_unit_test(test_prefixes_differ_by_case),
         cmocka_unit_test(test_full_server_is_told),
     };
 

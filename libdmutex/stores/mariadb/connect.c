@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,6 +41,8 @@ struct dm_maria_connect {
     MYSQL *connection; /* the thread's, until `is_done` */
     char *texts[TEXTS];
     unsigned port, timeout_ms;
+    unsigned answer_s; /* for calls that block */
+    size_t left;
     bool has_tls, is_verified;
     int done_bell, stop_bell;
     bool is_open;
@@ -89,6 +92,40 @@ static void mind_forks(void)
     pthread_atfork(prepare, go_on, begin_anew);
 }
 
+/* ---- answers without end ----------------------------------------------------------------- */
+
+/*
+ * libmariadb reads an answer to its end, and comes back only if nothing is there to be read.  So a server could keep
+ * us for ever, and fill the memory.
+ */
+static __thread struct {
+    const MYSQL *connection;
+    size_t *left;
+} limited;
+
+/* Of libmariadb, for what reads and writes: in no header. */
+int ma_pvio_register_callback(my_bool is_on, void (*callback)(int, MYSQL *, const unsigned char *, size_t));
+
+/* After a read. */
+static void count_bytes(int mode, MYSQL *connection, const unsigned char *bytes, size_t got)
+{
+    (void)bytes;
+    if (mode != 0 || !limited.left || connection != limited.connection || (ssize_t)got <= 0)
+        return;
+    if (got <= *limited.left) {
+        *limited.left -= got;
+        return;
+    }
+    *limited.left = 0;
+    shutdown(mysql_get_socket(connection), SHUT_RDWR);
+}
+
+void dm_maria_limit(const MYSQL *connection, size_t *left)
+{
+    limited.connection = connection;
+    limited.left = left;
+}
+
 /* ---- the thread -------------------------------------------------------------------------- */
 
 void dm_maria_close(MYSQL *connection)
@@ -124,6 +161,7 @@ static void set_up_library(void)
 
     sigaction(SIGPIPE, NULL, &action);
     mysql_library_init(0, NULL, NULL);
+    ma_pvio_register_callback(true, count_bytes);
     sigaction(SIGPIPE, &action, NULL);
 }
 
@@ -142,6 +180,8 @@ static bool set_options(struct dm_maria_connect *connect)
         return false;
     mysql_options(connection, MYSQL_OPT_LOCAL_INFILE, &no_files);
     mysql_options(connection, MYSQL_OPT_PROTOCOL, &protocol);
+    mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &connect->answer_s);
+    mysql_options(connection, MYSQL_OPT_WRITE_TIMEOUT, &connect->answer_s);
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options(connection, MARIADB_OPT_RESTRICTED_AUTH, LOGINS);
     if (connect->has_tls) {
@@ -192,6 +232,8 @@ static void connect_to(struct dm_maria_connect *connect)
 
     if (!set_options(connect))
         return;
+    connect->left = DM_MARIA_LEFT;
+    dm_maria_limit(connect->connection, &connect->left);
     waits = mysql_real_connect_start(&opened, connect->connection, texts[HOST], texts[USER], texts[PASSWORD],
                                      texts[DATABASE], connect->port, texts[PATH], CLIENT_MULTI_STATEMENTS);
     while (waits) {
@@ -207,6 +249,7 @@ static void connect_to(struct dm_maria_connect *connect)
     }
     if (opened)
         mark_socket(connect->connection);
+    dm_maria_limit(NULL, NULL);
     connect->is_open = !waits && opened;
 }
 
@@ -266,6 +309,7 @@ static bool copy(struct dm_maria_connect *connect, const struct dm_url *url, uns
     }
     connect->port = host ? (unsigned)atoi(host->port) : 0;
     connect->timeout_ms = url->connect_timeout_ms;
+    connect->answer_s = (url->command_timeout_ms + 999) / 1000;
     connect->has_tls = url->has_tls;
     connect->is_verified = url->is_verified;
     return true;

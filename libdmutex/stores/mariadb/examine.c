@@ -69,16 +69,25 @@ static bool connect_to(struct examination *examination, enum dm_maria_end *ret_e
     return false;
 }
 
-/* The first row, valid as long as *ret_result, which the caller frees.  NULL: there is none. */
-static MYSQL_ROW ask(struct examination *examination, MYSQL_RES **ret_result, const char *statement)
+static bool query(struct examination *examination, const char *statement, MYSQL_RES **ret_result)
 {
+    size_t left = DM_MARIA_LEFT;
+
     *ret_result = NULL;
+    dm_maria_limit(examination->connection, &left);
     if (mysql_query(examination->connection, statement) == 0)
         *ret_result = mysql_store_result(examination->connection);
-    if (!*ret_result)
+    dm_maria_limit(NULL, NULL);
+    return *ret_result != NULL;
+}
+
+/* The first row, valid as long as *ret_result, which the caller frees.  NULL: there is none with so many columns. */
+static MYSQL_ROW ask(struct examination *examination, MYSQL_RES **ret_result, unsigned columns, const char *statement)
+{
+    if (!query(examination, statement, ret_result))
         find(examination, DM_MARIA_WARNS, "server", "", "a check is left out: %.200s",
              mysql_error(examination->connection));
-    return *ret_result ? mysql_fetch_row(*ret_result) : NULL;
+    return dm_maria_row(*ret_result, columns);
 }
 
 /* ---- the driver -------------------------------------------------------------------------- */
@@ -185,9 +194,9 @@ static bool look_at_tables(struct examination *examination)
 
     snprintf(statement, sizeof statement,
              "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN "
-             "('%s_registers', '%s_epoch', '%s_start')",
-             examination->url->prefix, examination->url->prefix, examination->url->prefix);
-    row = ask(examination, &result, statement);
+             "('%s_registers', '%s_epoch', '%s_start') AND (@@lower_case_table_names OR TABLE_NAME LIKE BINARY '%s%%')",
+             examination->url->prefix, examination->url->prefix, examination->url->prefix, examination->url->prefix);
+    row = ask(examination, &result, 1, statement);
     are_there = row && atoi(dm_maria_field(row, 0)) == 3;
     mysql_free_result(result);
     if (are_there)
@@ -204,7 +213,7 @@ static const char facts_statement[] =
     "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@sync_binlog, @@innodb_doublewrite, @@max_connections, "
     "@@max_user_connections";
 
-enum { FLUSH, LOG, SYNC_LOG, DOUBLE, CONNECTIONS, USER_CONNECTIONS };
+enum { FLUSH, LOG, SYNC_LOG, DOUBLE, CONNECTIONS, USER_CONNECTIONS, FACT_COUNT };
 
 static bool is_off(const char *value)
 {
@@ -239,7 +248,7 @@ static int status_of(struct examination *examination, const char *name)
     int value;
 
     snprintf(statement, sizeof statement, "SHOW STATUS LIKE '%s'", name);
-    row = ask(examination, &result, statement);
+    row = ask(examination, &result, 2, statement);
     value = row ? atoi(dm_maria_field(row, 1)) : -1;
     mysql_free_result(result);
     return value;
@@ -287,9 +296,11 @@ static void measure(struct examination *examination)
 
     for (int i = 0; i < TRIPS; i++) {
         int64_t before_ns = dm_clock_boot_ns();
+        MYSQL_RES *result;
 
-        if (mysql_query(examination->connection, "SELECT 1") == 0)
-            mysql_free_result(mysql_store_result(examination->connection));
+        if (!query(examination, "SELECT 1", &result))
+            return;
+        mysql_free_result(result);
         times[i] = dm_clock_boot_ns() - before_ns;
     }
     qsort(times, TRIPS, sizeof times[0], compare_times);
@@ -299,7 +310,7 @@ static void measure(struct examination *examination)
 static void look_at_facts(struct examination *examination, struct dm_maria_facts *ret_facts)
 {
     MYSQL_RES *result;
-    MYSQL_ROW row = ask(examination, &result, facts_statement);
+    MYSQL_ROW row = ask(examination, &result, FACT_COUNT, facts_statement);
 
     if (row) {
         judge_durability(examination, row, ret_facts);

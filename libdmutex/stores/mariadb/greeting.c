@@ -40,11 +40,9 @@ static bool has_failed(struct dm_maria *maria, const struct dm_maria_exchange *e
 }
 
 /* The only row of a result; NULL: there is none. */
-static MYSQL_ROW row_of(const struct dm_maria_exchange *exchange, int statement)
+static MYSQL_ROW row_of(const struct dm_maria_exchange *exchange, int statement, unsigned columns)
 {
-    MYSQL_RES *result = statement < exchange->got ? exchange->results[statement] : NULL;
-
-    return result ? mysql_fetch_row(result) : NULL;
+    return statement < exchange->got ? dm_maria_row(exchange->results[statement], columns) : NULL;
 }
 
 static void add(struct dm_maria_exchange *exchange, const char *statement)
@@ -75,7 +73,7 @@ static void hex(const char *bytes, char ret_text[33])
 /* A row with 16 bytes. */
 static bool read_id(const struct dm_maria_exchange *exchange, int statement, char ret_text[33])
 {
-    MYSQL_ROW row = row_of(exchange, statement);
+    MYSQL_ROW row = row_of(exchange, statement, 1);
 
     if (!row || mysql_fetch_lengths(exchange->results[statement])[0] != 16)
         return false;
@@ -132,7 +130,7 @@ static void ask_for_ids(struct dm_maria *maria, bool may_draw)
 static void finish_rights(struct dm_maria *maria, struct dm_maria_exchange *exchange)
 {
     if (!has_failed(maria, exchange, true))
-        ask_for_ids(maria, !row_of(exchange, 3));
+        ask_for_ids(maria, !row_of(exchange, 3, 1));
 }
 
 /* They change nothing, and need what locks need. */
@@ -210,7 +208,7 @@ static void finish_tables(struct dm_maria *maria, struct dm_maria_exchange *exch
     if (has_failed(maria, exchange, false))
         return;
     result = exchange->results[exchange->skipped];
-    while (result && (row = mysql_fetch_row(result))) {
+    while ((row = dm_maria_row(result, 3))) {
         count++;
         check_table(maria, row);
     }
@@ -227,17 +225,20 @@ static void finish_tables(struct dm_maria *maria, struct dm_maria_exchange *exch
                       maria->url->prefix, maria->url->prefix, maria->url->prefix);
 }
 
-/* The name must be the whole primary key, and bytes. */
+/*
+ * The name must be the whole primary key, and bytes.  information_schema takes names of different case for one, also
+ * where these are two tables.
+ */
 static const char tables_form[] =
     "SELECT t.TABLE_NAME, t.ENGINE, (SELECT COUNT(*) FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = "
-    "t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND (c.COLUMN_NAME = 'name' AND c.DATA_TYPE = 'varbinary' AND "
-    "c.COLUMN_KEY = 'PRI' AND (SELECT COUNT(*) FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = "
-    "t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME AND s.INDEX_NAME = 'PRIMARY' AND s.SUB_PART IS NULL) = 1 OR "
-    "c.COLUMN_NAME = 'version' AND c.DATA_TYPE = 'varbinary' OR c.COLUMN_NAME = 'value' AND c.DATA_TYPE IN "
-    "('mediumblob', 'longblob') OR c.COLUMN_NAME = 'written' AND c.DATA_TYPE = 'bigint' OR c.COLUMN_NAME = 'server' "
-    "AND "
-    "c.COLUMN_TYPE LIKE 'int%% unsigned')) FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = DATABASE() AND "
-    "t.TABLE_NAME IN ('%s_registers', '%s_epoch', '%s_start')";
+    "t.TABLE_SCHEMA AND c.TABLE_NAME = BINARY t.TABLE_NAME AND (c.COLUMN_NAME = 'name' AND c.DATA_TYPE = "
+    "'varbinary' AND c.COLUMN_KEY = 'PRI' AND (SELECT COUNT(*) FROM information_schema.STATISTICS s WHERE "
+    "s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = BINARY t.TABLE_NAME AND s.INDEX_NAME = 'PRIMARY' AND "
+    "s.SUB_PART IS NULL) = 1 OR c.COLUMN_NAME = 'version' AND c.DATA_TYPE = 'varbinary' OR c.COLUMN_NAME = 'value' "
+    "AND c.DATA_TYPE IN ('mediumblob', 'longblob') OR c.COLUMN_NAME = 'written' AND c.DATA_TYPE = 'bigint' OR "
+    "c.COLUMN_NAME = 'server' AND c.COLUMN_TYPE LIKE 'int%% unsigned')) FROM information_schema.TABLES t WHERE "
+    "t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ('%s_registers', '%s_epoch', '%s_start') AND "
+    "(@@lower_case_table_names OR t.TABLE_NAME LIKE BINARY '%s%%')";
 
 static void ask_for_tables(struct dm_maria *maria)
 {
@@ -249,7 +250,8 @@ static void ask_for_tables(struct dm_maria *maria)
         add(exchange, "SET SESSION wsrep_sync_wait = 1;");
         exchange->skipped++;
     }
-    dm_bytes_print(&exchange->text, tables_form, maria->url->prefix, maria->url->prefix, maria->url->prefix);
+    dm_bytes_print(&exchange->text, tables_form, maria->url->prefix, maria->url->prefix, maria->url->prefix,
+                   maria->url->prefix);
     dm_maria_send(maria, exchange);
 }
 
@@ -258,7 +260,7 @@ static void ask_for_tables(struct dm_maria *maria)
 static const char facts_statement[] =
     "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@sync_binlog, @@max_allowed_packet, @@binlog_format";
 
-enum { FLUSH, LOG, SYNC_LOG, PACKET, LOG_FORMAT };
+enum { FLUSH, LOG, SYNC_LOG, PACKET, LOG_FORMAT, FACT_COUNT };
 
 static bool check_facts(struct dm_maria *maria, MYSQL_ROW row)
 {
@@ -295,8 +297,8 @@ static uint32_t number_for(const char *text)
 /* A node of Galera has what the others have; of other servers each has data of its own. */
 static void finish_facts(struct dm_maria *maria, struct dm_maria_exchange *exchange)
 {
-    MYSQL_ROW row = row_of(exchange, exchange->skipped), server = row_of(exchange, exchange->skipped + 1),
-              cluster = row_of(exchange, exchange->skipped + 2);
+    MYSQL_ROW row = row_of(exchange, exchange->skipped, FACT_COUNT),
+              server = row_of(exchange, exchange->skipped + 1, 2), cluster = row_of(exchange, exchange->skipped + 2, 2);
 
     if (has_failed(maria, exchange, false))
         return;

@@ -47,6 +47,11 @@ void dm_maria_close(MYSQL *connection);
 /* Events of poll() for what libmariadb waits for. */
 short dm_maria_events(int waits);
 
+/* For a connection, from the sending of statements to the end of their results: 64 values of a megabyte, and more. */
+#define DM_MARIA_LEFT ((size_t)80 * 1024 * 1024)
+/* While this thread lets libmariadb work for the connection: what the server may still send.  NULL, NULL: no more. */
+void dm_maria_limit(const MYSQL *connection, size_t *left);
+
 /* ---- sentence.c -------------------------------------------------------------------------- */
 
 #define DM_MARIA_MESSAGE_ROOM 201 /* of the server's or libmariadb's text */
@@ -147,6 +152,8 @@ void dm_maria_go_on(struct dm_maria *maria);
 /* Ends the exchange under way: nobody knows what has been executed.  Its items become the caller's. */
 struct dm_maria_exchange *dm_maria_break_exchange(struct dm_maria *maria);
 
+/* The next row; NULL: there is none, or it has fewer columns, and is not what was asked for. */
+MYSQL_ROW dm_maria_row(MYSQL_RES *result, unsigned columns);
 /* A field of a row, as text; "" for NULL. */
 const char *dm_maria_field(MYSQL_ROW row, int column);
 
@@ -201,6 +208,7 @@ struct dm_maria {
     enum dm_maria_step step;
     int waits; /* what libmariadb waits for in this step; 0: it is to be begun */
     int64_t sent_ns;
+    size_t left;                   /* what the server may still say to that, in bytes */
     struct dm_maria_items waiting; /* in the order in which they were asked */
     struct dm_maria_items due;     /* values that are too large, to be answered by the next turn */
 

@@ -167,7 +167,7 @@ static void refuse_row(struct dm_reg_reply *reply)
 /* The answer to a read or a reservation.  False: there is no row, or no memory, and then the connection is doomed. */
 static bool read_row(struct dm_maria *maria, MYSQL_RES *result, struct row *row)
 {
-    MYSQL_ROW fields = result ? mysql_fetch_row(result) : NULL;
+    MYSQL_ROW fields = dm_maria_row(result, 5);
     unsigned long *lengths = fields ? mysql_fetch_lengths(result) : NULL;
     struct dm_reg_reply *reply = &row->reply;
 
@@ -564,7 +564,7 @@ static void tell_list(struct dm_maria *maria, struct dm_maria_item *item, MYSQL_
         dm_maria_fail(maria, item, DM_REG_UNKNOWN, "out of memory");
         return;
     }
-    for (int i = 0; i < count && (fields = mysql_fetch_row(result)); i++)
+    for (int i = 0; i < count && (fields = dm_maria_row(result, 1)); i++)
         keys[i] = dm_maria_field(fields, 0);
     item->is_answered = true;
     maria->client.on_list(maria->client.user, item->ticket, keys, count, rows <= item->most, NULL);

@@ -41,6 +41,11 @@ struct dm_maria_exchange *dm_maria_break_exchange(struct dm_maria *maria)
     return exchange;
 }
 
+MYSQL_ROW dm_maria_row(MYSQL_RES *result, unsigned columns)
+{
+    return result && mysql_num_fields(result) >= columns ? mysql_fetch_row(result) : NULL;
+}
+
 const char *dm_maria_field(MYSQL_ROW row, int column)
 {
     return row[column] ? row[column] : "";
@@ -75,7 +80,8 @@ static void fail(struct dm_maria *maria)
     exchange->error = mysql_errno(maria->connection);
     if (!exchange->error)
         exchange->error = 2000; /* of libmariadb, and not known */
-    strncpy(exchange->message, mysql_error(maria->connection), sizeof exchange->message - 1);
+    strncpy(exchange->message, maria->left ? mysql_error(maria->connection) : "this is an answer without end",
+            sizeof exchange->message - 1);
     dm_text_clean(exchange->message);
     finish(maria);
 }
@@ -111,12 +117,14 @@ static bool store(struct dm_maria *maria, MYSQL_RES **ret_result)
     return maria->waits == 0;
 }
 
-/* The result of a statement.  False if the exchange is over. */
+/* The result of a statement.  False if the exchange is over.  A connection that has broken has no columns, either. */
 static bool take_result(struct dm_maria *maria, MYSQL_RES *result)
 {
     struct dm_maria_exchange *exchange = maria->exchange;
 
-    if ((!result && mysql_field_count(maria->connection)) || exchange->got == DM_MARIA_STATEMENTS) {
+    bool is_missing = !result && (mysql_field_count(maria->connection) || mysql_errno(maria->connection));
+
+    if (is_missing || exchange->got == DM_MARIA_STATEMENTS) {
         mysql_free_result(result);
         fail(maria);
         return false;
@@ -129,7 +137,7 @@ static bool take_result(struct dm_maria *maria, MYSQL_RES *result)
     return false;
 }
 
-void dm_maria_go_on(struct dm_maria *maria)
+static void take_steps(struct dm_maria *maria)
 {
     struct dm_maria_exchange *exchange = maria->exchange;
     MYSQL_RES *result = NULL;
@@ -161,6 +169,13 @@ void dm_maria_go_on(struct dm_maria *maria)
     }
 }
 
+void dm_maria_go_on(struct dm_maria *maria)
+{
+    dm_maria_limit(maria->connection, &maria->left);
+    take_steps(maria);
+    dm_maria_limit(NULL, NULL);
+}
+
 /* The client is called only from inside a turn, so nothing is finished here. */
 void dm_maria_send(struct dm_maria *maria, struct dm_maria_exchange *exchange)
 {
@@ -170,8 +185,11 @@ void dm_maria_send(struct dm_maria *maria, struct dm_maria_exchange *exchange)
     maria->step = DM_MARIA_ASKING;
     maria->waits = 0;
     maria->sent_ns = dm_clock_boot_ns();
+    maria->left = DM_MARIA_LEFT;
+    dm_maria_limit(maria->connection, &maria->left);
     if (exchange->text.is_short)
         dm_maria_doom(maria, false, "out of memory");
     else if (ask(maria, &error))
         maria->step = error ? DM_MARIA_FAILING : DM_MARIA_STORING;
+    dm_maria_limit(NULL, NULL);
 }
