@@ -12,12 +12,14 @@
 #include "tool.h"
 
 #define SESSION_MS 10000
+#define VERSION_MOST ((size_t)64 * 1024) /* more than any server says of itself */
 
 /* The connection to one server. */
 struct talk {
     struct doctor *doctor;
     const struct dm_url_host *host;
     struct dm_zk_wire wire;
+    int64_t end_ns; /* until when we wait for the answer */
     struct dm_jute answer;
     int error; /* of the answer */
     char version[32], mode[16];
@@ -51,28 +53,40 @@ static bool connect_to(struct talk *talk, struct dm_stream *ret_stream)
     return dial && ret_stream->fd >= 0;
 }
 
-/* Sends and receives until there is a frame; or, without one, until the server closes the connection. */
+static void be_patient(struct talk *talk)
+{
+    talk->end_ns = dm_clock_boot_ns() + talk->doctor->url->command_timeout_ms * DM_NS_PER_MS;
+}
+
+/*
+ * Sends and receives until there is a frame; or, without one, until the server closes the connection, or has said too
+ * much.  A server that never stops talking is not waited for any longer than a silent one.
+ */
 static bool await(struct talk *talk, bool has_frame)
 {
-    unsigned patience_ms = talk->doctor->url->command_timeout_ms;
-    int64_t end_ns = dm_clock_boot_ns() + patience_ms * DM_NS_PER_MS;
+    int64_t left_ns;
 
-    while (!has_frame || !dm_zk_wire_next(&talk->wire, &talk->answer, talk->reason)) {
+    while ((left_ns = talk->end_ns - dm_clock_boot_ns()) > 0) {
         struct pollfd polled = { .fd = talk->wire.stream.fd, .events = dm_zk_wire_events(&talk->wire) };
-        int64_t left_ns = end_ns - dm_clock_boot_ns();
 
-        if (has_frame && talk->reason[0])
+        if (has_frame && dm_zk_wire_next(&talk->wire, &talk->answer, talk->reason))
+            return true;
+        if (has_frame ? talk->reason[0] != '\0' : talk->wire.in.size > VERSION_MOST)
             return false;
-        if (left_ns <= 0) {
-            snprintf(talk->reason, sizeof talk->reason, "it has not answered for %u ms", patience_ms);
-            return false;
-        }
         if (!dm_zk_wire_has_more(&talk->wire))
             dm_poll(&polled, 1, left_ns);
         if (!dm_zk_wire_turn(&talk->wire, talk->reason))
             return has_frame && dm_zk_wire_next(&talk->wire, &talk->answer, (char[DM_REASON_ROOM]){ 0 });
     }
-    return true;
+    snprintf(talk->reason, sizeof talk->reason, "it has not answered for %u ms", talk->doctor->url->command_timeout_ms);
+    return false;
+}
+
+static bool is_zookeeper(struct talk *talk)
+{
+    if (talk->answer.is_bad)
+        snprintf(talk->reason, sizeof talk->reason, "what answers there is no ZooKeeper");
+    return !talk->answer.is_bad;
 }
 
 static bool begin_session(struct talk *talk)
@@ -82,7 +96,12 @@ static bool begin_session(struct talk *talk)
 
     if (!connect_to(talk, &stream))
         return false;
+    be_patient(talk);
     if (!dm_zk_wire_begin(&talk->wire, stream, SESSION_MS) || !await(talk, true))
+        return false;
+    dm_jute_long(&talk->answer); /* version of the protocol, and ms */
+    dm_jute_long(&talk->answer); /* session */
+    if (!is_zookeeper(talk))
         return false;
     if (url->user)
         dm_zk_log_in(&talk->wire, url->user, url->password ? url->password : "");
@@ -102,11 +121,14 @@ static bool ask(struct talk *talk, size_t at)
         snprintf(talk->reason, sizeof talk->reason, "out of memory");
         return false;
     }
+    be_patient(talk);
     while (await(talk, true)) {
         int32_t xid = dm_jute_int(&talk->answer);
 
         dm_jute_long(&talk->answer);
         talk->error = dm_jute_int(&talk->answer);
+        if (!is_zookeeper(talk))
+            return false;
         if (xid == 1 || talk->error) {
             snprintf(talk->reason, sizeof talk->reason, "ZooKeeper says: error %d", talk->error);
             return xid == 1 && talk->error == 0;
@@ -186,6 +208,7 @@ static void ask_for_version(struct talk *talk)
         return;
     talk->wire.stream = stream;
     dm_bytes_add(&talk->wire.out, "srvr", 4);
+    be_patient(talk);
     await(talk, false);
     if (talk->wire.in.size) {
         copy_value(talk->wire.in.at, "Zookeeper version: ", "-,\n", talk->version, sizeof talk->version);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../lib/folder.h"
+#include "../lib/talker.h"
 #include "../registers/zkserver.h"
 
 static struct zkserver *server;
@@ -59,6 +60,44 @@ static void test_doctor_says_what_holds(void **state)
     command_run("DMUTEX_URL=zookeeper://127.0.0.1:%d exec $dmutex acl", server->ports[0]);
     assert_status(78);
     assert_errors("with a login in the URL, the nodes below /dmutex are for it alone");
+}
+
+#define HEARD_MOST (32L * 1024 * 1024) /* what the kernel keeps on the way, and more */
+
+static long said; /* to who asks for the version */
+
+/* Talks for as long as it is heard: of itself, or with answers to pings after a session was given. */
+static void talk_on(struct guest *guest)
+{
+    static const char session[] = "\0\0\0\x25\0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\0\1\0\0\0\x10"
+                                  "0123456789abcdef"; /* the NUL at the end is: not for reading alone */
+    static const char ping[20] = "\0\0\0\x10\xff\xff\xff\xfe\0\0\0\0\0\0\0\1\0\0\0";
+    char words[800 * sizeof ping], question[4];
+    bool is_asked = guest->hear(guest, question, sizeof question) == 4 && memcmp(question, "srvr", 4) == 0;
+
+    for (size_t i = 0; i < sizeof words; i += sizeof ping)
+        memcpy(words + i, ping, sizeof ping);
+    if (is_asked)
+        memset(words, 'x', sizeof words);
+    else if (!guest->say(guest, session, sizeof session))
+        return;
+    while (!talker_is_over() && guest->say(guest, words, sizeof words)) {
+        if (is_asked)
+            __atomic_add_fetch(&said, (long)sizeof words, __ATOMIC_RELAXED);
+    }
+}
+
+/* doctor ends, and keeps no more than a little, though the server never stops talking */
+static void test_doctor_ends_on_a_server_that_never_stops_talking(void **state)
+{
+    int port = talker_begin(talk_on);
+
+    (void)state;
+    command_run("DMUTEX_URL='zookeeper://127.0.0.1:%d?command_timeout=1000' exec timeout 60 $dmutex doctor", port);
+    talker_end();
+    assert_status(69);
+    assert_output("it has not answered for 1000 ms");
+    assert_true(__atomic_load_n(&said, __ATOMIC_RELAXED) < HEARD_MOST);
 }
 
 /* What a login has made is for that login; others are told */
@@ -142,6 +181,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_doctor_says_what_holds),
         cmocka_unit_test(test_every_subcommand_works),
+        cmocka_unit_test(test_doctor_ends_on_a_server_that_never_stops_talking),
         cmocka_unit_test(test_nodes_belong_to_a_login),
         cmocka_unit_test(test_faults_are_told),
         cmocka_unit_test(test_run_keeps_the_lock_over_a_crash_of_the_server),
