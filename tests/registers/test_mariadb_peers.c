@@ -230,6 +230,7 @@ static struct dm_reg_driver *open_mariadb(const char *version, const struct dm_r
 
     if (!parsed)
         fail_msg("%s", ret_reason);
+    parsed->command_timeout_ms = place->command_timeout_ms;
     return dm_mariadb_open(version, parsed, client, ret_reason);
 }
 
