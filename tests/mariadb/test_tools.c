@@ -102,11 +102,12 @@ static void test_every_subcommand_works(void **state)
 }
 
 /* libmariadb ignores SIGPIPE for the whole process, and its sockets live on in other programs: those of ours do not */
+/* Signals up to 32; make has libc's own ones ignored, and whoever uses threads has not. */
 static void test_job_gets_no_socket_and_its_signals(void **state)
 {
     (void)state;
-    command_run("grep SigIgn /proc/self/status >$F/before; exec $dmutex run job sh -c "
-                "'ls -l /proc/self/fd; grep SigIgn /proc/self/status | cmp $F/before -'");
+    command_run("grep SigIgn /proc/self/status | tail -c 9 >$F/before; exec $dmutex run job sh -c "
+                "'ls -l /proc/self/fd; grep SigIgn /proc/self/status | tail -c 9 | cmp $F/before -'");
     assert_status(0);
     assert_null(strstr(ran.output, "socket:"));
 }
