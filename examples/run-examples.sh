@@ -51,6 +51,7 @@ guarded()
 version_column_mariadb()
 {
     data=$DMUTEX_LOCAL_DIR/mariadb
+    export TMPDIR="$DMUTEX_LOCAL_DIR" # a server that starts deletes the temporary tables of others there
     small="--no-defaults --datadir=$data --user=$(id -un) --innodb-log-file-size=4M --innodb-buffer-pool-size=8M"
     mariadb-install-db $small --auth-root-authentication-method=normal >/dev/null || return
     /usr/sbin/mariadbd $small --socket="$data/socket" --skip-networking --pid-file="$data/pid" >"$data/log" 2>&1 &

@@ -132,7 +132,8 @@ start_mariadb()
     [ "$(id -u)" != 0 ] || chown nobody:nogroup "$scratch/mariadb"
     mariadb=$scratch/mariadb/socket
     libraries=$debian/usr/lib/$(uname -m)-linux-gnu:$debian/lib/$(uname -m)-linux-gnu
-    $other env LD_LIBRARY_PATH="$libraries" "$debian/usr/sbin/mariadbd" --no-defaults --skip-grant-tables --skip-networking \
+    # in a folder of temporary files that is shared, a server that starts deletes the tables of others
+    $other env TMPDIR="$scratch/mariadb" LD_LIBRARY_PATH="$libraries" "$debian/usr/sbin/mariadbd" --no-defaults --skip-grant-tables --skip-networking \
         --datadir="$scratch/mariadb" --socket="$mariadb" --lc-messages-dir="$debian/usr/share/mysql" \
         >"$scratch/mariadb.log" 2>&1 &
     servers="$! $servers"

@@ -51,6 +51,7 @@ static pid_t spawn(const struct mariaserver *server, const char *name, const cha
         log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0644);
         dup2(log, 1);
         dup2(log, 2);
+        setenv("TMPDIR", server->folder, 1); /* a server that starts deletes the temporary tables of others there */
         execv(all[0], (char *const *)all);
         _exit(97);
     }
