@@ -173,6 +173,8 @@ libdmutex_libregisters_la_SOURCES = \
     libdmutex/registers/tasks.c \
     libdmutex/registers/sweep.c \
     libdmutex/registers/sweep.h \
+    libdmutex/registers/trial.c \
+    libdmutex/registers/trial.h \
     libdmutex/registers/turns.c \
     libdmutex/registers/value.c \
     libdmutex/registers/value.h \
@@ -494,6 +496,7 @@ libdmutex_store_postgres_la_SOURCES = \
     libdmutex/base/poll.c \
     libdmutex/base/text.c \
     libdmutex/link/retry.c \
+    libdmutex/registers/trial.c \
     libdmutex/registers/version.c \
     libdmutex/store/watch.c \
     libdmutex/stores/postgres/module.c
@@ -549,6 +552,7 @@ libdmutex_store_mariadb_la_SOURCES = \
     libdmutex/base/shield.c \
     libdmutex/base/text.c \
     libdmutex/link/retry.c \
+    libdmutex/registers/trial.c \
     libdmutex/registers/version.c \
     libdmutex/store/watch.c \
     libdmutex/stores/mariadb/module.c

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/poll.h"
 #include "config.h"
+#include "registers/trial.h"
 #include "stores/mariadb/parts.h"
 
 #define CONNECTIONS_FEW 10 /* free ones */
@@ -21,9 +22,6 @@ struct examination {
     const struct dm_maria_report *report;
     const struct dm_url *url;
     MYSQL *connection;
-    int64_t until_ns; /* of the driver's attempt */
-    bool is_ready, is_down;
-    char reason[TEXT_ROOM];
 };
 
 static void find(struct examination *examination, int grade, const char *check, const char *advice, const char *format,
@@ -92,96 +90,28 @@ static MYSQL_ROW ask(struct examination *examination, MYSQL_RES **ret_result, un
 
 /* ---- the driver -------------------------------------------------------------------------- */
 
-static void became_ready(void *user, const char *identity)
-{
-    (void)identity;
-    ((struct examination *)user)->is_ready = true;
-}
-
-static void went_down(void *user, const char *reason, bool is_final)
-{
-    struct examination *examination = user;
-
-    examination->is_down |= is_final;
-    snprintf(examination->reason, sizeof examination->reason, "%s", reason ? reason : "");
-}
-
-static void ignore_reply(void *user, uint64_t ticket, int index, const struct dm_reg_reply *reply)
-{
-    (void)user;
-    (void)ticket;
-    (void)index;
-    (void)reply;
-}
-
-static void ignore_list(void *user, uint64_t ticket, const char *const *keys, int count, bool is_last,
-                        const char *reason)
-{
-    (void)user;
-    (void)ticket;
-    (void)keys;
-    (void)count;
-    (void)is_last;
-    (void)reason;
-}
-
-static void ignore_tell(void *user, const void *text, size_t size)
-{
-    (void)user;
-    (void)text;
-    (void)size;
-}
-
-static void ignore_inbox(void *user, bool is_open)
-{
-    (void)user;
-    (void)is_open;
-}
-
 static void pass_warning(void *user, const char *text)
 {
     find(user, DM_MARIA_WARNS, "driver", "", "%s", text);
 }
 
-/* Until the driver is ready, or knows that it never will be, or the time is over. */
-static void turn(struct examination *examination, struct dm_reg_driver *driver)
-{
-    struct dm_watch watch;
-    int64_t left_ns;
-
-    if (!dm_watch_init(&watch))
-        return;
-    driver->ops->want(driver);
-    while (!examination->is_ready && !examination->is_down && dm_clock_boot_ns() < examination->until_ns) {
-        dm_watch_clear(&watch);
-        driver->ops->watch(driver, &watch);
-        dm_watch_until(&watch, examination->until_ns);
-        left_ns = watch.due_ns - dm_clock_boot_ns();
-        if (left_ns > 0)
-            dm_poll(watch.polled, (unsigned)watch.count, left_ns);
-        driver->ops->turn(driver);
-    }
-    driver->ops->end(driver);
-    dm_watch_free(&watch);
-}
-
 static bool try_driver(struct examination *examination)
 {
-    const struct dm_reg_client client = { examination, became_ready, went_down,    ignore_reply,
-                                          ignore_list, ignore_tell,  ignore_inbox, pass_warning };
+    struct dm_reg_trial trial = { .on_warning = pass_warning, .user = examination };
+    const struct dm_reg_client client = dm_reg_trial_client(&trial);
     const struct dm_url *url = examination->url;
-    struct dm_reg_driver *driver = dm_mariadb_open(PACKAGE_VERSION, url, &client, examination->reason);
+    struct dm_reg_driver *driver = dm_mariadb_open(PACKAGE_VERSION, url, &client, trial.reason);
 
-    examination->until_ns = dm_clock_boot_ns() + (url->connect_timeout_ms + url->command_timeout_ms) * DM_NS_PER_MS;
     if (driver)
-        turn(examination, driver);
-    if (examination->is_ready)
+        dm_reg_trial_run(&trial, driver,
+                         dm_clock_boot_ns() + (url->connect_timeout_ms + url->command_timeout_ms) * DM_NS_PER_MS);
+    if (trial.is_ready)
         find(examination, DM_MARIA_OK, "tables", "", "the tables %s_registers, %s_epoch and %s_start can be used",
              url->prefix, url->prefix, url->prefix);
     else
         find(examination, DM_MARIA_FAILS, "tables", "", "%s",
-             examination->reason[0] ? examination->reason : "the server does not answer in time");
-    return examination->is_ready;
+             trial.reason[0] ? trial.reason : "the server does not answer in time");
+    return trial.is_ready;
 }
 
 /* The driver would make missing tables, and a look must not. */
