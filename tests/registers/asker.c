@@ -231,6 +231,27 @@ const struct asked *asker_swap(struct asker *asker, const char *key, struct dm_r
     return swap(asker, &item, version);
 }
 
+void asker_swap_surely(struct asker *asker, const char *key, struct dm_reg_version *version, int number)
+{
+    char text[16];
+    const struct asked *asked;
+
+    snprintf(text, sizeof text, "%d", number);
+    for (;;) {
+        asker_until(asker, asker->is_up);
+        asked = asker_swap(asker, key, version, text);
+        if (asked->reply.outcome == DM_REG_DONE)
+            return;
+        asker_until(asker, asker->is_up);
+        asked = asker_read(asker, key, NULL);
+        if (asked->reply.outcome != DM_REG_DONE)
+            continue;
+        *version = asked->reply.version;
+        if (strcmp(asked->value, text) == 0)
+            return;
+    }
+}
+
 const struct asked *asker_swap_and_tell(struct asker *asker, const char *key, struct dm_reg_version *version,
                                         const char *text, const char *inbox, const char *told)
 {

@@ -67,6 +67,8 @@ const void *asker_value(struct asker *asker, const char *text, size_t *ret_size)
 /* Each asks and waits for the answer.  The version of a swap's new value becomes *version if it is done. */
 const struct asked *asker_read(struct asker *asker, const char *key, const struct dm_reg_version *known);
 const struct asked *asker_swap(struct asker *asker, const char *key, struct dm_reg_version *version, const char *text);
+/* Swaps from the version, again and again until the outcome is known. */
+void asker_swap_surely(struct asker *asker, const char *key, struct dm_reg_version *version, int number);
 const struct asked *asker_delete(struct asker *asker, const char *key, const struct dm_reg_version *version);
 const struct asked *asker_swap_and_tell(struct asker *asker, const char *key, struct dm_reg_version *version,
                                         const char *text, const char *inbox, const char *told);

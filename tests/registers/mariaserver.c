@@ -94,7 +94,7 @@ static void run(struct mariaserver *server)
                                       "--innodb-buffer-pool-size=8M",
                                       "--innodb-log-file-size=4M",
                                       "--key-buffer-size=64K",
-                                      "--aria-pagecache-buffer-size=8M",
+                                      "--aria-pagecache-buffer-size=128K",
                                       "--max-connections=60",
                                       "--skip-name-resolve",
                                       NULL };

@@ -33,28 +33,6 @@ static const char *url_with(const char *options)
     return text;
 }
 
-/* Swaps from the version, again and again until the outcome is known; true if the swap was done in the end. */
-static void swap_surely(struct asker *asker, const char *key, struct dm_reg_version *version, int number)
-{
-    char text[16];
-    const struct asked *asked;
-
-    snprintf(text, sizeof text, "%d", number);
-    for (;;) {
-        asker_until(asker, asker->is_up);
-        asked = asker_swap(asker, key, version, text);
-        if (asked->reply.outcome == DM_REG_DONE)
-            return;
-        asker_until(asker, asker->is_up);
-        asked = asker_read(asker, key, NULL);
-        if (asked->reply.outcome != DM_REG_DONE)
-            continue;
-        *version = asked->reply.version;
-        if (strcmp(asked->value, text) == 0)
-            return;
-    }
-}
-
 /* A server is killed, then the next one: a value that was written is there, and the identity stays */
 static void test_servers_that_are_killed_lose_nothing(void **state)
 {
@@ -67,9 +45,9 @@ static void test_servers_that_are_killed_lose_nothing(void **state)
     asker = asker_start(server->url, "me");
     memcpy(identity, asker->identity, sizeof identity);
     for (int i = 0; i < 3; i++) {
-        swap_surely(asker, "n/k", &version, 2 * i);
+        asker_swap_surely(asker, "n/k", &version, 2 * i);
         zkserver_kill(server, i % 3);
-        swap_surely(asker, "n/k", &version, 2 * i + 1);
+        asker_swap_surely(asker, "n/k", &version, 2 * i + 1);
         zkserver_restart(server, i % 3);
         snprintf(text, sizeof text, "%d", 2 * i + 1);
         asker_until(asker, asker->is_up);
